@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t k_list_version = 1;
 
-/// Bytes of a structure in the target.
+/// The bytes of a structure in the target.
 template <std::size_t k_most>
 class Structure {
  public:
@@ -37,7 +37,7 @@ struct Link {
   GdbListEntry entry{};
 };
 
-/// next, previous, file, and its size, which is aligned as the psABI wants it.
+/// Reads a jit_code_entry: next, previous, file, and the file's size, which is aligned as the psABI demands.
 Result<Link> read_link(Addr at, const Memory& memory, const Arch& arch) noexcept {
   const std::size_t word = arch.word_size;
   const std::size_t alignment = alignment_of_8_bytes(arch),

@@ -1,5 +1,5 @@
 // GDB's list of code made at run time ("JIT Compilation Interface" in GDB's manual), as it is in the memory of any
-// process: __jit_debug_descriptor, and a chain of entries, each of which has a file in memory.
+// process: __jit_debug_descriptor heads a chain of entries, and each entry has a file in memory.
 #pragma once
 
 #include <array>
@@ -16,15 +16,15 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// What a program or library calls its descriptor.
+/// The symbol by which a program or library exports its descriptor.
 inline constexpr std::string_view k_gdb_descriptor = "__jit_debug_descriptor";
 
-/// What this library puts in front of the file of the entries that begin its own part of a list, which reaches to the
-/// end: what it tells debuggers, others need not hear again.
+/// This library puts this mark in front of the file of the entry that begins its own part of a list; that part reaches
+/// to the list's end. Listeners skip it: they hear from the registry what this library tells debuggers.
 inline constexpr std::array<char, 16> k_own_gdb_list_mark{"jitunwind list1"};
 inline constexpr std::size_t k_own_gdb_list_mark_distance = 24;  ///< from the mark to the file
 
-/// One entry, and where its file is. Any of it may be stale.
+/// One entry and where its file is. Every value may be stale.
 struct GdbListEntry {
   Addr entry = 0;
   Addr file = 0;
@@ -32,17 +32,17 @@ struct GdbListEntry {
   friend bool operator==(const GdbListEntry&, const GdbListEntry&) = default;
 };
 
-/// What one descriptor's list says.
+/// The entries of one descriptor's list.
 struct GdbList {
-  std::vector<GdbListEntry> entries{};  ///< as they are chained: engines put new ones in front
+  std::vector<GdbListEntry> entries{};  ///< in the order of the chain; engines put new entries in front
   std::optional<Error> broken{};        ///< why the chain was not followed to its end
 };
 
-/// More entries are not read.
+/// Further entries are not read.
 inline constexpr std::size_t k_most_gdb_entries = std::size_t{1} << 20;
 
-/// Reads the list of the descriptor at `descriptor`. Its entries are what could be read of them: a chain that is
-/// unreadable, or leads in a circle, ends there. Entries without file are left out. Errors: unreadable_memory,
+/// Reads the list of the descriptor at `descriptor`. The result has the entries that could be read: it ends where the
+/// chain is unreadable or leads in a circle. Entries without a file are left out. Errors: unreadable_memory,
 /// unsupported_version. O(entries); allocates.
 Result<GdbList> read_gdb_list(Addr descriptor, const Memory& memory, const Arch& arch);
 

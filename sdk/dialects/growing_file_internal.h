@@ -1,4 +1,4 @@
-// A file that somebody appends to while it is read.
+// A file that another process appends to while it is read.
 #pragma once
 
 #include <fcntl.h>
@@ -17,15 +17,16 @@
 
 namespace jitunwind {
 
-/// Read as far as it has come, and later from there on. Others may put anything in its place at any moment: it is
-/// opened each time, and a link, or what is no regular file, is not read.
+/// Reads a file as far as it has come, and later continues from there. Others may replace it at any moment: it is
+/// opened anew for each read, and links and files that are not regular are not read.
 class GrowingFile {
  public:
   explicit GrowingFile(std::string path = {}) : path_(std::move(path)) {}
   const std::string& path() const noexcept { return path_; }
 
-  /// Calls `take(piece)` for what has come since the last time, and before that `begin_anew()` where the file is
-  /// another one by now, or was cut. Reads at most `most` bytes, and returns how many. `owner`: whose file it must be.
+  /// Calls `take(piece)` for what was appended since the last time; before that it calls `begin_anew()` if the file was
+  /// replaced or cut. Reads at most `most` bytes and returns how many. `owner`: the user whose file it must be; none:
+  /// any.
   template <class Take, class BeginAnew>
   std::uint64_t read(std::uint64_t most, std::optional<uid_t> owner, Take take, BeginAnew begin_anew) {
     if (path_.empty()) return 0;
@@ -53,8 +54,8 @@ class GrowingFile {
   }
 
  private:
-  /// File systems give the number of a file that was removed to the next one, which is told by when it was made, where
-  /// they know that.
+  /// Tells a file from its successor. File systems reuse the inode number of a removed file, so the time of creation
+  /// counts as well, if the file system records it.
   struct Identity {
     std::uint64_t inode = 0;
     std::int64_t made_seconds = 0;

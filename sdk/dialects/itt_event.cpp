@@ -12,7 +12,7 @@
 namespace jitunwind {
 namespace {
 
-/// iJIT_JVM_EVENT.
+/// Values of iJIT_JVM_EVENT.
 enum Event : std::int32_t {
   e_load_finished = 13,
   e_unload_start = 14,
@@ -21,8 +21,8 @@ enum Event : std::int32_t {
   e_load_finished_v3 = 22,
 };
 
-/// What all of iJIT_Method_Load and its later forms begin with. iJIT_Method_Inline_Load has the parent's number where
-/// the others have padding.
+/// The common beginning of iJIT_Method_Load and its later forms. Only iJIT_Method_Inline_Load has the parent's number
+/// in place of the padding.
 struct MethodLoad {
   std::uint32_t method;
   std::uint32_t padding;
@@ -32,10 +32,11 @@ struct MethodLoad {
   std::uint32_t line_count;
   Addr line_table;
 };
-/// Behind it: a number of the class, which inlined methods do not have, its file, and the source's.
+/// The offset of the source's file name. It follows the class's number, which inlined methods lack, and the class's
+/// file.
 constexpr Addr k_source_file = 56, k_source_file_of_inlined = 48;
 
-/// LineNumberInfo. Code up to the offset is of the line.
+/// LineNumberInfo: the code up to the offset is of the line.
 struct LineNumber {
   std::uint32_t offset;
   std::uint32_t line;
@@ -45,7 +46,7 @@ std::string read_text(Addr at, const Memory& memory, MemoryWindow& window) {
   std::string text;
   std::array<std::byte, 64> piece;
   while (at != 0 && text.size() < k_longest_told_name) {
-    // No piece reaches into another page than the one in which the text may end.
+    // No piece crosses a page boundary, because the next page may be unreadable.
     const auto wanted = std::span(piece).first(piece.size() - at % piece.size());
     const std::size_t size = memory.read(at, wanted, window);
     const auto* const begin = reinterpret_cast<const char*>(piece.data());
@@ -57,7 +58,7 @@ std::string read_text(Addr at, const Memory& memory, MemoryWindow& window) {
   return text;
 }
 
-/// jitprofiling.h: an entry says where its line ends.
+/// An entry gives the offset where its line ends (jitprofiling.h).
 SourceLines read_lines(const MethodLoad& load, Addr source_file, const Memory& memory, MemoryWindow& window) {
   if (load.line_count == 0 || load.line_count > SourceLines::k_most) return {};
   std::vector<LineNumber> table(load.line_count);

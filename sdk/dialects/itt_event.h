@@ -1,4 +1,4 @@
-// Events of Intel's interface for JITs (ITT, jitprofiling.h of ittapi), as an agent is given them in 64-bit processes.
+// Events of Intel's interface for JITs (ITT, jitprofiling.h of ittapi), as agents in 64-bit processes receive them.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,22 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// What an event says.
+/// A decoded event.
 struct IttEvent {
   enum class Kind : std::uint8_t {
-    other,     ///< nothing of code
+    other,     ///< an event that does not concern code
     loaded,    ///< `method`, `code` and `name`, and `lines` if there are any
     unloaded,  ///< `method`
   };
   Kind kind = Kind::other;
-  std::uint32_t method = 0;  ///< the engine's number of it
+  std::uint32_t method = 0;  ///< the method's number, which the engine chose
   AddrRange code{};
   std::string name;
-  SourceLines lines{};  ///< only where the whole table can be read
+  SourceLines lines{};  ///< empty if part of the table cannot be read
 };
 
-/// `event` and `data` are the arguments of NotifyEvent(). Names are cut at 4 KiB. Error unreadable_memory, e_range (no
-/// code, or code that ends behind the address space). Allocates.
+/// `event` and `data` are the arguments of NotifyEvent(). Names are cut at 4 KiB. Errors: unreadable_memory; e_range
+/// (there is no code, or it ends behind the address space). Allocates.
 Result<IttEvent> read_itt_event(std::int32_t event, Addr data, const Memory& memory);
 
 }  // namespace jitunwind

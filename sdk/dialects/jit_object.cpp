@@ -19,10 +19,11 @@
 namespace jitunwind {
 namespace {
 
-/// Files with fewer symbols are searched as they are: an index takes mappings, of which a process may have 65,530.
+/// Files with fewer symbols are searched without an index: an index takes mappings, and Linux limits a process to
+/// 65,530.
 constexpr std::size_t k_many_symbols = 4096;
 
-/// Null: all begin behind `at`.
+/// Returns the last element that begins at or before `at`; null if there is none.
 template <class T, class RangeOf>
 const T* last_not_behind(const std::vector<T>& sorted, Addr at, RangeOf range_of) noexcept {
   const auto behind = std::upper_bound(sorted.begin(), sorted.end(), at,
@@ -40,7 +41,7 @@ struct JitObject::Parts {
     SectionBytes section{};
     CfiContext::Format format = CfiContext::Format::eh_frame;
   };
-  /// An FDE, and the code that it covers.
+  /// An FDE and the code that it covers.
   struct Entry {
     AddrRange code{};
     Addr at = 0;
@@ -67,7 +68,7 @@ struct JitObject::Parts {
     return section != nullptr && section->contains(range.begin) && range.end > range.begin && range.end <= section->end;
   }
   CfiContext context_of(const FrameSection& frame) const noexcept {
-    // DW_EH_PE_textrel: some JITs have one section of code, and count from there.
+    // Base of DW_EH_PE_textrel pointers: some JITs have one section of code and count from its beginning.
     return {.arch = arch,
             .format = frame.format,
             .section = frame.section.address,
@@ -78,7 +79,7 @@ struct JitObject::Parts {
   void take_frames(const ElfImage& image);
   void read_entries(std::uint8_t section);
   const Entry* entry_at(Addr at) const noexcept;
-  /// False: it is not to be had, though it was before.
+  /// Returns false if the entry cannot be read any more.
   bool read(const Entry& entry, const CfiContext& context, Fde& out) const noexcept {
     SectionView bytes(frames[entry.section].section);
     const Result<Fde> fde = read_fde(bytes, context, entry.at);
@@ -218,7 +219,7 @@ Found JitObject::find_name(Addr at, std::span<char> into, ProcedureName& out) co
   return true;
 }
 
-/// Where its FDE begins. Nothing: a row is broken, or cannot be written.
+/// Returns the offset of the entry's FDE. Nothing: a row is broken or cannot be written.
 std::optional<std::size_t> JitObject::Parts::write_frames(const Entry& entry, std::vector<std::byte>& into) const {
   const CfiContext context = context_of(frames[entry.section]);
   Fde fde;

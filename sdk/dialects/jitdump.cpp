@@ -19,7 +19,7 @@ enum RecordKind : std::uint32_t { k_load = 0, k_move = 1, k_debug_info = 2, k_cl
 
 AddrRange range_of(Addr begin, std::uint64_t size) noexcept { return {begin, begin + size}; }
 
-/// JIT_CODE_LOAD: process, thread, vma, address, size, index, name, bytes.
+/// Fields of JIT_CODE_LOAD: process, thread, vma, address, size, index, name, bytes.
 bool read_load(ByteReader& reader, JitDumpRecord& out) noexcept {
   reader.skip(8 + 8);
   const Addr at = reader.u64();
@@ -31,7 +31,7 @@ bool read_load(ByteReader& reader, JitDumpRecord& out) noexcept {
   return reader.ok() && out.code.end > out.code.begin;
 }
 
-/// JIT_CODE_MOVE: process, thread, vma, old address, new address, size, index.
+/// Fields of JIT_CODE_MOVE: process, thread, vma, old address, new address, size, index.
 bool read_move(ByteReader& reader, JitDumpRecord& out) noexcept {
   out.kind = JitDumpRecord::Kind::move;
   reader.skip(8 + 8);
@@ -41,8 +41,8 @@ bool read_move(ByteReader& reader, JitDumpRecord& out) noexcept {
   return reader.ok() && out.code.end > out.code.begin;
 }
 
-/// JIT_CODE_DEBUG_INFO: address of the code, number, and for each address, line, discriminator and file. A file that is
-/// "\xff" is that of the line before.
+/// Fields of JIT_CODE_DEBUG_INFO: address of the code, number of entries; each entry has address, line, discriminator
+/// and file. The file name "\xff" stands for that of the entry before.
 bool read_lines(ByteReader& reader, JitDumpRecord& out, std::vector<JitDumpRecord::Line>& lines) {
   out.kind = JitDumpRecord::Kind::lines;
   const Addr at = reader.u64();
@@ -65,7 +65,7 @@ bool read_lines(ByteReader& reader, JitDumpRecord& out, std::vector<JitDumpRecor
 
 SourceLines lines_of(const JitDumpRecord& record) {
   if (record.lines.empty()) return {};
-  // LLVM and V8 count from the begin of the ELF file that perf makes of the code, which stands behind its header there.
+  // LLVM and V8 count from the beginning of the ELF file that perf makes of the code; the code follows the ELF header.
   constexpr Addr k_elf_header = 0x40;
   const Addr first = std::ranges::min(record.lines, {}, &JitDumpRecord::Line::at).at;
   const Addr begin = record.code.begin + (first - record.code.begin == k_elf_header ? k_elf_header : 0);
@@ -90,7 +90,7 @@ bool is_jitdump(std::string_view path) noexcept {
   return name.starts_with("jit-") && name.ends_with(".dump");
 }
 
-/// Of what has begun: the header, the prefix of a record, or all of it, as that says.
+/// How many bytes the begun part takes: the header, a record's prefix, or a whole record, whose prefix has its size.
 std::size_t JitDumpReader::wanted() const noexcept {
   if (!is_known_) return k_header;
   if (begun_.size() < k_prefix) return k_prefix;
@@ -99,7 +99,7 @@ std::size_t JitDumpReader::wanted() const noexcept {
   return std::max<std::size_t>(reader.u32(), k_prefix);
 }
 
-/// A file may be of another byte order, and its header longer than it was.
+/// A file may be of another byte order, and its header may be longer than this one.
 Status JitDumpReader::take_header() {
   ByteReader reader(begun_, false);
   big_endian_ = reader.u32() != k_magic;

@@ -1,4 +1,4 @@
-// Jitdumps, jit-PID.dump: what JITs write for perf of each piece of code that they make (Linux,
+// Jitdumps, jit-PID.dump: the records that JITs write for perf about each piece of code that they make (Linux,
 // tools/perf/Documentation/jitdump-specification.txt). JITs append to the file while it is read.
 #pragma once
 
@@ -19,14 +19,14 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// What a record says of code. Spans and texts are valid during the call.
+/// A record about code. Spans and texts are valid during the call.
 struct JitDumpRecord {
   enum class Kind : std::uint8_t {
     load,   ///< `code` is there, with `name`, `bytes`, and `frames` if there are any
     move,   ///< what was at `from` is at `code` now
     lines,  ///< `lines` of the code that `code` begins
   };
-  /// From `at` to the next one, the code is of that line.
+  /// A line of the source, for the code from `at` to the next entry.
   struct Line {
     Addr at = 0;
     std::uint32_t line = 0;
@@ -37,46 +37,47 @@ struct JitDumpRecord {
   Addr from = 0;
   std::string_view name{};
   std::span<const std::byte> bytes{};
-  std::span<const std::byte> frames{};  ///< .eh_frame, and behind it its header
-  std::uint64_t header_size = 0;        ///< of these bytes: of .eh_frame_hdr
+  std::span<const std::byte> frames{};  ///< .eh_frame followed by .eh_frame_hdr
+  std::uint64_t header_size = 0;        ///< how many of these bytes are .eh_frame_hdr
   std::span<const Line> lines{};
 };
 
-/// Of a record of that kind. Lines in front of the code's begin are left out. Those that begin 64 bytes behind it are
-/// taken to be of an ELF file with that code behind its header.
+/// Returns the lines of a record of kind `lines`. Lines before the code's begin are left out. If the lines begin 64
+/// bytes after it, they are taken to count from an ELF header in front of the code.
 SourceLines lines_of(const JitDumpRecord& record);
 
-/// Lines, which come in front of the code that they are of. Of 2^16 pieces of code that have not come no more are kept.
+/// Keeps lines until the code that they belong to is loaded: they come before it. No more than 2^16 pieces of code
+/// wait.
 class WaitingLines {
  public:
-  /// The record is of kind `lines`.
+  /// Precondition: the record is of kind `lines`.
   void keep(const JitDumpRecord& record);
-  /// Those of code that has come, by its begin.
+  /// Returns and removes the lines of the loaded code that begins at `code`.
   SourceLines take(Addr code);
 
  private:
   std::unordered_map<Addr, SourceLines> lines_;
 };
 
-/// "jit-PID.dump", at any place.
+/// True for "jit-PID.dump" in any folder.
 bool is_jitdump(std::string_view path) noexcept;
 
-/// Reads a dump as it grows, piece by piece, wherever pieces begin and end. A record counts when all of it has come.
-/// Records of other kinds are passed by; so are those that do not add up and those of more than k_longest bytes, which
-/// are counted. Not thread-safe; allocates as much as one record takes.
+/// Reads a dump as it grows, in pieces of any size. A record counts once it is complete. Records of other kinds are
+/// skipped. So are inconsistent ones and those of more than k_longest bytes, and these are counted. Not thread-safe;
+/// allocates as much as one record takes.
 class JitDumpReader {
  public:
   static constexpr std::size_t k_longest = std::size_t{1} << 24;
 
   using Tell = std::function<void(const JitDumpRecord&)>;
 
-  /// The next piece of the file. Error bad_structure: it is no dump, or of another version; from then on all is passed
-  /// by until restart(). `tell` is called for each record that ends in the piece.
+  /// Reads the next piece of the file and calls `tell` for each record that ends in it. Error bad_structure: this is no
+  /// jitdump, or one of another version; everything until restart() is skipped then.
   Status read(std::span<const std::byte> piece, const Tell& tell);
-  /// The file begins anew.
+  /// Begins a new file.
   void restart() noexcept { *this = {}; }
 
-  /// Process and CPU (e_machine) that the file says it is of; nothing as long as its header has not come.
+  /// The process and the CPU (e_machine) that the header names; nothing before the header is read.
   std::optional<std::uint32_t> process() const noexcept { return process_; }
   std::uint32_t machine() const noexcept { return machine_; }
   std::size_t passed_by() const noexcept { return passed_by_; }

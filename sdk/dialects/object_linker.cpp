@@ -21,7 +21,7 @@ struct Relocation {
   std::uint64_t addend = 0;
 };
 
-/// Elf32_Rel, Elf32_Rela, Elf64_Rel and Elf64_Rela.
+/// Reads Elf32_Rel, Elf32_Rela, Elf64_Rel and Elf64_Rela.
 class RelocationReader {
  public:
   RelocationReader(std::span<const std::byte> entries, bool big_endian, bool is_64, bool has_addends) noexcept
@@ -49,7 +49,7 @@ class ObjectLinker {
   ObjectLinker(const ElfImage& image, std::span<std::byte> file, const Arch& arch) noexcept
       : image_(image), file_(file), arch_(arch), symbols_(image.symbols(SHT_SYMTAB)) {}
 
-  /// Those of the first symbol table, which is the one that has names and that relocations mean.
+  /// Places the symbols of the first symbol table, which has names and which relocations refer to.
   void place_symbols() noexcept {
     const auto table = first_symbols();
     const bool is_64 = image_.is_64();
@@ -64,7 +64,6 @@ class ObjectLinker {
     }
   }
 
-  /// The section of that number.
   void relocate_section(std::size_t number) noexcept {
     const ElfSection section = image_.section(number);
     for (std::size_t i = 0; i < image_.section_count(); ++i) {
@@ -83,7 +82,7 @@ class ObjectLinker {
     return std::nullopt;
   }
 
-  /// Without an addend of its own it is the word at the place.
+  /// A relocation without an addend has its addend in the word at the place.
   void relocate(const ElfSection& section, const Relocation& r, bool has_addend) noexcept {
     const DataRelocations& known = *arch_.relocations;
     const bool is_wide = r.type == known.absolute_64 || r.type == known.relative_64;
@@ -98,7 +97,7 @@ class ObjectLinker {
     write(place, symbol.value + addend - (is_relative ? section.address + r.offset : 0));
   }
 
-  /// Empty where the file does not have them.
+  /// Returns an empty span if the file does not have these bytes.
   std::span<std::byte> bytes_at(std::uint64_t offset, std::size_t size) const noexcept {
     if (offset > file_.size() || size > file_.size() - offset) return {};
     return file_.subspan(static_cast<std::size_t>(offset), size);

@@ -1,4 +1,4 @@
-// What a debugger does with a file that was not linked (ET_REL), whose sections say by their addresses where they are.
+// Links a file that was not linked (ET_REL) as a debugger does: the addresses of its sections say where they are.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,9 @@
 
 namespace jitunwind {
 
-/// Changes `file`, which `image` was read of: values of symbols become addresses, and in the sections of these names
-/// words that are to be relocated (gABI, chapter 4 "Symbol Table", "Relocation"). Of those what this file does not
-/// define, or Arch::relocations does not have, stays as it is. At most 2^20 relocations.
+/// Links `file`, which `image` was read from: values of symbols become addresses, and relocations are applied in the
+/// named sections (gABI, chapter 4 "Symbol Table", "Relocation"). A word stays unchanged if this file does not define
+/// its symbol, or if Arch::relocations lacks its relocation. No more than 2^20 relocations are applied.
 void link_object(const ElfImage& image, std::span<std::byte> file, std::span<const std::string_view> sections,
                  const Arch& arch) noexcept;
 

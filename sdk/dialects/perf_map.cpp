@@ -7,7 +7,8 @@
 namespace jitunwind {
 namespace {
 
-/// A number at the begin of `line` and the blanks behind it, which are taken off. Some JITs write "0x" before it.
+/// Reads a hexadecimal number at the beginning of `line` and removes it and the blanks behind it. Some JITs write "0x"
+/// before it.
 bool take_number(std::string_view& line, std::uint64_t& out) noexcept {
   if (line.starts_with("0x")) line.remove_prefix(2);
   const auto read = std::from_chars(line.data(), line.data() + line.size(), out, 16);
@@ -59,7 +60,7 @@ void PerfMapReader::read(std::string_view piece, const std::function<void(const 
   if (!is_too_long_)
     begun_.append(piece);
   else
-    begun_.assign(1, ' ');  // what there is of it does not count
+    begun_.assign(1, ' ');  // any text that is no valid line: the line was too long
 }
 
 }  // namespace jitunwind

@@ -1,4 +1,4 @@
-// From which lines of sources a piece of code was made, as JITs tell it.
+// The source lines of a piece of code, as JITs report them.
 #pragma once
 
 #include <cstddef>
@@ -12,31 +12,31 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// A place in a source.
+/// A line of a source file.
 struct SourceLine {
   std::string file{};  ///< any bytes; "": not told
   std::uint32_t line = 0;
 };
 
-/// From this offset on, up to that of another line, code is of that line.
+/// The code from this offset up to that of the next line is of this line.
 struct ToldLine {
   std::uint64_t offset = 0;  ///< from the begin of the code
-  std::uint32_t line = 0;    ///< 0: of none (DWARF 5, 6.2.2)
+  std::uint32_t line = 0;    ///< 0: the code is of no line (DWARF 5, 6.2.2)
   std::string_view file{};
 };
 
-/// The lines of one piece of code. By offsets, since code may be moved. Allocates.
+/// The lines of one piece of code, by offset, since code may be moved. Allocates.
 class SourceLines {
  public:
-  /// What is told of one piece is cut at so many lines and files.
+  /// The most lines, and the most files, of one piece; further ones are ignored.
   static constexpr std::size_t k_most = std::size_t{1} << 16;
   static constexpr std::size_t k_most_files = 64;
 
   SourceLines() = default;
-  /// In any order. Of several lines of one offset the last one counts.
+  /// The lines may be in any order. If several have one offset, the last one counts.
   explicit SourceLines(std::span<const ToldLine> told);
 
-  /// Nothing in front of the first line, and of code of no line.
+  /// Returns nothing in front of the first line, and for code of no line.
   std::optional<SourceLine> find(std::uint64_t offset) const;
   bool empty() const noexcept { return lines_.empty(); }
 

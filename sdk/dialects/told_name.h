@@ -1,4 +1,4 @@
-// Names that JITs tell by any dialect.
+// The names that JITs report in all dialects.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// Bytes. What is behind them of a name is left out.
+/// Bytes. Longer names are cut.
 inline constexpr std::size_t k_longest_told_name = 4096;
 
 }  // namespace jitunwind

@@ -8,7 +8,7 @@
 namespace jitunwind {
 namespace {
 
-/// The section at its place behind the code, entry by entry.
+/// Reads the section entry by entry, as if it stood at its place behind the code.
 class PlacedFrames {
  public:
   PlacedFrames(std::span<const std::byte> bytes, const AddrRange& code, const Arch& arch) noexcept
@@ -20,7 +20,7 @@ class PlacedFrames {
   PlacedFrames(const PlacedFrames&) = delete;
   PlacedFrames& operator=(const PlacedFrames&) = delete;
 
-  /// False: there is no further one.
+  /// Returns false if there are no more entries.
   bool next(Fde& out) noexcept {
     while (!scan_.at_end()) {
       const Result<bool> found = scan_.next(out);
@@ -53,7 +53,7 @@ Found DumpedFrames::find_row(const AddrRange& code, Addr at, const Arch& arch, F
   if (!frames.find(at, fde)) return false;
   if (const Status row = row_at(fde, frames.context(), at, out); !row) return row.error();
   out.origin = RowOrigin::eh_frame;
-  out.keeps_by = KeepsBy::nothing;  // nobody tells when it is other code
+  out.keeps_by = KeepsBy::nothing;  // nobody reports when other code replaces it
   return true;
 }
 

@@ -1,4 +1,4 @@
-// Call frame information that a jitdump has of a piece of code: its records of kind JIT_CODE_UNWINDING_INFO.
+// Call frame information that a jitdump has for a piece of code: its records of kind JIT_CODE_UNWINDING_INFO.
 #pragma once
 
 #include <cstddef>
@@ -11,27 +11,27 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// An .eh_frame that counts as if it stood behind the code, at the next multiple of 8 (perf's genelf.c, which makes an
-/// ELF file of both). So it is right wherever the code is moved to. Entries for other code than that, and those that
-/// cannot be read, count for nothing. Immutable once made; allocates as it is made.
+/// An .eh_frame that counts as if it stood behind the code, at the next multiple of 8, as in the ELF file that perf's
+/// genelf.c makes of both. Its pointers are therefore right wherever the code is moved to. Entries for other code, and
+/// entries that cannot be read, are ignored. Immutable once made; construction allocates.
 class DumpedFrames {
  public:
   DumpedFrames() = default;
-  /// Of a record of kind `load`.
+  /// `record` is of kind `load`.
   explicit DumpedFrames(const JitDumpRecord& record)
       : bytes_(record.frames.begin(), record.frames.end() - static_cast<std::ptrdiff_t>(record.header_size)) {}
   bool empty() const noexcept { return bytes_.empty(); }
 
-  /// `code`: where the code is now. As RowSource does it; signal-safe.
+  /// Finds a row as RowSource does; `code` is where the code is now. Signal-safe.
   Found find_row(const AddrRange& code, Addr at, const Arch& arch, FrameRow& out) const noexcept;
   Found find_procedure(const AddrRange& code, Addr at, const Arch& arch, ProcedureInfo& out) const noexcept;
 
-  /// An FDE for code that is there.
+  /// An FDE for existing code.
   struct Entry {
     AddrRange code{};
-    std::size_t fde = 0;  ///< where in the bytes that it was appended to
+    std::size_t fde = 0;  ///< its offset in the bytes that it was appended to
   };
-  /// Each entry, appended with pointers that are absolute. Throws std::bad_alloc.
+  /// Appends each entry with absolute pointers. Throws std::bad_alloc.
   std::vector<Entry> write(const AddrRange& code, const Arch& arch, std::vector<std::byte>& into) const;
 
  private:

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t k_first_room = 512, k_most_room = k_first_room << 15;  // of an entry that is written anew
 
-/// A CIE and an FDE, of which the offset is returned. Nothing: a row is broken, or cannot be written.
+/// Writes a CIE and an FDE and returns the FDE's offset. Nothing: a row is broken or cannot be written.
 std::optional<std::size_t> write_entry(const Fde& fde, const CfiContext& context, std::int64_t data_alignment,
                                        EhFrameWriter& writer) noexcept {
   writer.begin_cie({.signal_frame = fde.cie.signal_frame,

@@ -1,4 +1,4 @@
-// Call frame information that a JIT has told, written anew: for another place, with pointers that are absolute.
+// Call frame information of a JIT rewritten for another place, with absolute pointers.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace jitunwind {
 
-/// Appends a CIE and an FDE with the same rows to `into`; the answer is where the FDE begins. Nothing: a row is broken,
-/// or cannot be written, and nothing is appended. They have no personality routine. Throws std::bad_alloc.
+/// Appends a CIE and an FDE with the same rows to `into` and returns the offset of the FDE. They have no personality
+/// routine. Nothing: a row is broken or cannot be written, and nothing is appended. Throws std::bad_alloc.
 std::optional<std::size_t> copy_frames(const Fde& fde, const CfiContext& context, std::vector<std::byte>& into);
 
 }  // namespace jitunwind

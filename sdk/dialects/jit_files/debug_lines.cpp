@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t k_most_files = std::size_t{1} << 16;
 
-/// DW_FORM_*, those that may stand in tables of files (DWARF 5, 6.2.4.1 and 7.5.6).
+/// Values of DW_FORM_* that tables of files may use (DWARF 5, 6.2.4.1 and 7.5.6).
 enum Form : std::uint64_t {
   k_data2 = 0x05,
   k_data4 = 0x06,
@@ -26,9 +26,9 @@ enum Form : std::uint64_t {
   k_data16 = 0x1e,
   k_line_strp = 0x1f,
 };
-/// DW_LNCT_*.
+/// Values of DW_LNCT_*.
 enum Content : std::uint64_t { k_path = 1, k_directory_index = 2 };
-/// DW_LNS_* and DW_LNE_*.
+/// Values of DW_LNS_* and DW_LNE_*.
 enum StandardOpcode : std::uint8_t {
   k_extended = 0,
   k_copy = 1,
@@ -45,7 +45,7 @@ struct FileEntry {
   std::uint64_t directory = 0;
 };
 
-/// One unit: its header, and its program.
+/// Reads one unit: its header and its line number program.
 class LineProgram {
  public:
   LineProgram(ByteReader& unit, bool is_wide, const DebugLineSections& sections) noexcept
@@ -83,7 +83,8 @@ class LineProgram {
     return in_.ok();
   }
 
-  /// Numbers of directories and files begin with 1, of which 0 is the compiler's own directory.
+  /// Reads the tables of versions before 5: directories and files are numbered from 1, and directory 0 is the
+  /// compiler's own.
   void read_old_tables() {
     directories_.emplace_back();
     for (std::string_view name; !(name = in_.c_string()).empty();) directories_.push_back(name);
@@ -169,7 +170,7 @@ class LineProgram {
     return directory.empty() || name.empty() ? std::string(name) : std::string(directory) + "/" + std::string(name);
   }
 
-  // The program (6.2.5).
+  // The line number program (6.2.5).
 
   void step(std::vector<DebugLines::Row>& rows) {
     const std::uint8_t opcode = in_.u8();
@@ -243,7 +244,7 @@ DebugLines::DebugLines(const DebugLineSections& sections) {
     ByteReader unit(all.bytes(length), sections.big_endian);
     if (all.ok()) LineProgram(unit, is_wide, sections).run(rows_, files_);
   }
-  // Where one sequence ends and the next one begins, the latter counts.
+  // If a sequence begins where another one ends, the row that begins counts.
   std::ranges::stable_sort(rows_, [](const Row& a, const Row& b) {
     return a.at != b.at ? a.at < b.at : a.file == k_none && b.file != k_none;
   });

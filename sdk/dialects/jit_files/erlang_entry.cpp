@@ -11,14 +11,13 @@ namespace {
 
 enum Kind : std::uint32_t { k_emulator = 0, k_module = 1 };
 
-/// Each structure ends with a text, whose length is in front of it. The next one stands as many bytes behind the text's
-/// length as if the text began at the structure's padded size, which it does not.
+/// These sizes include padding. Each structure ends with a text that follows its 16-bit length, inside the structure's
+/// padding. The next structure begins at the padded size plus the length, although the text itself begins earlier.
 constexpr std::size_t k_head = 32;   // kind, padding, address, ranges, size, length of the text: 26 bytes
 constexpr std::size_t k_range = 16;  // start, end, lines, length: 14 bytes
 constexpr std::size_t k_line = 12;   // start, line, length: 10 bytes
 
-/// The text, and the reader behind all of the structure, which began at `begin` and has that padded size. Its NUL is
-/// none of it.
+/// Returns the text without its NUL, and leaves the reader behind the structure, which began at `begin`.
 std::string_view take_text(ByteReader& reader, std::size_t begin, std::size_t padded_size) noexcept {
   const std::size_t length = reader.u16();
   const auto bytes = reader.bytes(length);
@@ -37,7 +36,7 @@ Result<ErlangEntry> read_emulator(ByteReader& reader) noexcept {
   return out;
 }
 
-/// What is told of its lines is read in any case: the next range stands behind them.
+/// Lines are read even if they are not kept, because the next range follows them.
 ErlangEntry::Range read_range(ByteReader& reader, Addr base) {
   ErlangEntry::Range range;
   const std::size_t begin = reader.position();
@@ -79,7 +78,7 @@ Result<ErlangEntry> read_module(ByteReader& reader) {
 
 }  // namespace
 
-/// That of the emulator is as long as what a module's begins with: both are of one structure.
+/// The emulator's entry is as long as the beginning of a module's: both use one structure.
 bool is_erlang_entry(std::span<const std::byte> file, const Arch& arch) noexcept {
   if (arch.word_size != 8 || file.size() < k_head) return false;
   const std::uint32_t kind = ByteReader(file, arch.big_endian).u32();

@@ -1,4 +1,4 @@
-// Entries of GDB's list as Erlang's just-in-time compiler makes them: no ELF files, but structures of its own
+// Entries of GDB's list that Erlang's just-in-time compiler makes. They are structures of its own, not ELF files
 // (beam_jit_metadata.cpp of OTP 25 to 27).
 #pragma once
 
@@ -16,15 +16,15 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// What one entry says: of the emulator, once in a process, or of a module.
+/// One entry: the emulator's, which a process has once, or a module's.
 struct ErlangEntry {
-  /// A function, or another piece of code that has a name.
+  /// A function or another named piece of code.
   struct Range {
     AddrRange code{};
     std::string name{};  ///< "module:function/arity"; any bytes
     SourceLines lines{};
   };
-  /// Of all Erlang processes.
+  /// Facts that hold for all Erlang processes.
   struct Emulator {
     bool has_frame_pointers = false;  ///< false: frames are return addresses among terms
     Addr normal_exit = 0;             ///< where the outermost frame of each Erlang process returns to
@@ -35,11 +35,11 @@ struct ErlangEntry {
   std::vector<Range> ranges;  ///< ascending; within `code`
 };
 
-/// Whether it may be one, by its first bytes: an ELF file is none.
+/// Decides by the first bytes whether this may be an entry of Erlang's; an ELF file is not.
 bool is_erlang_entry(std::span<const std::byte> file, const Arch& arch) noexcept;
 
-/// Of 64-bit targets. Ranges that are empty or not within the module are left out; names are cut at 4 KiB. Errors:
-/// truncated, bad_structure. O(bytes), but for sorting; throws std::bad_alloc.
+/// Reads an entry of a 64-bit target. Ranges that are empty or outside the module are left out; names are cut at 4 KiB.
+/// Errors: truncated, bad_structure. O(bytes), except for sorting; throws std::bad_alloc.
 Result<ErlangEntry> read_erlang_entry(std::span<const std::byte> file, const Arch& arch);
 
 }  // namespace jitunwind
