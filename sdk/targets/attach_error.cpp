@@ -23,14 +23,14 @@ std::string name_of_process(pid_t process) {
   return status ? " (" + status->name + ")" : "";
 }
 
-/// Yama's setting (Documentation/admin-guide/LSM/Yama.rst); 0 where the kernel has none.
+/// Reads Yama's setting (Documentation/admin-guide/LSM/Yama.rst); 0 where the kernel has no Yama.
 int ptrace_scope() {
   const ReadableFile file("/proc/sys/kernel/yama/ptrace_scope");
   char digit = '0';
   return file.is_open() && file.read(&digit, 1) == 1 && digit >= '0' && digit <= '3' ? digit - '0' : 0;
 }
 
-/// A CPU's name is its table's; ABIs with other pointers than the table's are of the same ELF machine.
+/// Names the CPU as its table does. An ABI whose pointer size differs from the table's has the same ELF machine.
 std::string machine_name(unsigned machine, bool is_64) {
   const Arch* arch = find_arch(machine, false);
   if (!arch) arch = find_arch(machine, true);
@@ -74,7 +74,7 @@ std::optional<TargetError> why_not_attached(const ProcessFolder& folder, const P
 
 TargetError refused_attach(const ProcessFolder& folder, const ProcessStatus& status, int failure) {
   if (failure == ESRCH) return no_such_process(folder.process());
-  // It may have begun to end since it was looked at, or have got a tracer: of one of its threads alone, too.
+  // Since the first look the process may have begun to end, or it or one of its threads may have got a tracer.
   if (auto now = folder.status()) {
     for (const pid_t thread : folder.threads())
       if (const auto status = ProcessFolder(thread).status(); status && status->tracer != 0)

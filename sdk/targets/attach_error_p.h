@@ -1,4 +1,4 @@
-// Why a process cannot be attached to: one sentence, and what to do about it.
+// Explains why a process cannot be attached to: one sentence, and a remedy.
 #pragma once
 
 #include "jitunwind/sdk/target.h"
@@ -7,13 +7,13 @@
 namespace jitunwind {
 
 TargetError no_such_process(pid_t process);
-/// What can be told before it is tried. None: it may be.
+/// Finds the obstacles that are known before the attempt. None: attaching may succeed.
 std::optional<TargetError> why_not_attached(const ProcessFolder& folder, const ProcessStatus& status);
-/// After PTRACE_SEIZE has failed with `failure`.
+/// Explains `failure`, the errno that PTRACE_SEIZE failed with.
 TargetError refused_attach(const ProcessFolder& folder, const ProcessStatus& status, int failure);
-/// Of the file that a process runs, or of a core file: `machine` is its ELF e_machine.
+/// Reports another architecture of a core file or of a process's program. `machine` is its ELF e_machine.
 TargetError other_architecture(const std::string& whose, unsigned machine, bool is_64);
-/// Of that architecture there is no table, or the table's words have another size.
+/// Reports an architecture without a table, or with another word size than its table's.
 TargetError no_table(const std::string& whose, unsigned machine, bool is_64);
 
 }  // namespace jitunwind

@@ -14,7 +14,7 @@ namespace {
 
 using Reason = TargetError::Reason;
 
-/// A program that makes a core of a file which is compressed as a whole; null: it is none that is known.
+/// Names a program that decompresses a file which is compressed as a whole; null if the format is not known.
 const char* how_to_decompress(std::span<const std::byte> head) {
   struct Format {
     std::string_view magic;
@@ -40,7 +40,7 @@ TargetError not_elf(const std::string& path) {
           "The kernel says in /proc/sys/kernel/core_pattern where it puts them; gcore makes one of a process."};
 }
 
-/// "No such file or directory": whoever has tried to read it has left errno alone.
+/// Tries to read the file again, since errno may have changed, and returns the reason: "No such file or directory".
 std::string why_unreadable(const std::string& path) {
   const ReadableFile file = ReadableFile::regular(path.c_str());
   char byte = 0;
@@ -67,8 +67,8 @@ TargetError cannot_open(const std::string& path, const Error& error) {
   }
 }
 
-/// What the program's file is called in the core: that of the mapping which its first instruction or its headers lie
-/// in.
+/// Finds the mapping of the program's file in the core: the one that contains the program's entry point (AT_ENTRY) or
+/// its program headers (AT_PHDR).
 const Mapping* program_of(const CoreFile& core) {
   for (const std::uint64_t tag : {std::uint64_t{AT_ENTRY}, std::uint64_t{AT_PHDR}})
     if (const Mapping* const mapping = core.mappings().find(core.auxiliary(tag)); mapping && mapping->is_of_file())
@@ -83,14 +83,14 @@ TargetError other_program(const CoreFile& core, const std::string& of, const std
           "Leave the program out, or give the file that has the same build id (readelf -n)."};
 }
 
-/// Whether a file is the program that the core has mapped: as far as that can be told.
+/// Compares a file with the program that the core has mapped, as far as the core allows it.
 bool is_program(const CoreFile& core, const Arch& arch, const Mapping& mapping, FileParts& file) {
   const TargetFiles none = TargetFiles::none();
   const MappedModules objects(core.memory(), arch, core.mappings(), none);
   return may_be_loaded_from(file, objects.find_object(mapping.range.begin), "");
 }
 
-/// Has the target's program read from that file.
+/// Makes the target read its program from that file.
 std::optional<TargetError> take_program(CoreFile& core, const Arch& arch, const std::string& path, TargetFiles& files) {
   const auto file = make_mapped<FileParts>(path.c_str());
   if (!file || !file->is_open())
@@ -112,9 +112,9 @@ TargetError nothing_mapped(const std::string& path, Addr at) {
           "readelf -l shows its segments."};
 }
 
-/// Addresses of code have the bits below those that sign them, which end with bit 54; bit 55 tells the kernel's from
-/// programs' (Arm Architecture Reference Manual, "Address generation when pointer authentication is implemented").
-/// False: there are no such bits.
+/// Sets which bits of code addresses are not signature bits. The signature ends with bit 54; bit 55 distinguishes the
+/// kernel's addresses from those of programs (Arm Architecture Reference Manual, "Address generation when pointer
+/// authentication is implemented"). Returns false if `bits` has no such bits.
 bool set_signing_bits(std::uint64_t bits, Arch& arch) noexcept {
   constexpr std::uint64_t k_below_55 = (std::uint64_t{1} << 55) - 1, k_least = 0xffff'ffff;
   const std::uint64_t address = k_below_55 & ~bits;
@@ -138,7 +138,7 @@ Result<Target, TargetError> Target::Core::make(const std::string& path, const Ta
   auto core = CoreFile::open(path.c_str());
   if (!core) return cannot_open(path, core.error());
   const Arch* const known = find_arch((*core)->machine(), (*core)->big_endian());
-  // What names a CPU and has another one's words is of neither.
+  // A file that names a CPU but has another CPU's word size is of neither.
   if (!known || (known->word_size == 8) != (*core)->is_64())
     return no_table("The core file '" + path + "'", (*core)->machine(), (*core)->is_64());
   Arch arch = *known;
@@ -175,7 +175,7 @@ Result<RegisterFile> Target::Core::registers(const TargetThread& thread) const n
     return Error{ErrorCode::invalid_argument, static_cast<Addr>(thread.id), "thread that is not in the core file"};
   const CoreThread& known = core_->threads()[*number];
   auto registers = registers_from_prstatus(known.registers, space_->arch());
-  // The frame has no value of those that the core has not.
+  // The frame has no values for registers that the core lacks.
   if (registers) (void)add_fp_registers(known.fp_registers, space_->arch(), *registers);
   return registers;
 }

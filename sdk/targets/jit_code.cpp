@@ -25,7 +25,7 @@ bool JitCode::may_have_code() const noexcept {
   });
 }
 
-/// Programs need not export theirs.
+/// A program need not export its descriptor, so the symbol table of its file is searched as well.
 void JitCode::find_descriptors() const {
   descriptors_.clear();
   const auto add = [this](Addr descriptor) {
@@ -37,7 +37,7 @@ void JitCode::find_descriptors() const {
   });
 }
 
-/// Nothing: it cannot be read, which is seen at its end before there is room for it.
+/// Returns no bytes if the file cannot be read. Its last byte is read first, so a wrong size allocates nothing.
 std::vector<std::byte> JitCode::read_file(const GdbListEntry& where) const {
   MemoryWindow window;
   std::byte last{};
@@ -52,8 +52,8 @@ void JitCode::note_changed(const File& file) const {
   if (file.object) changed_.insert(changed_.end(), file.object->code().begin(), file.object->code().end());
 }
 
-/// What is where it was is taken from `old`, and looked at when it is asked about. Memory of an entry may be that of
-/// another one now: what was asked about before is looked at here, since rows of it may be kept.
+/// Takes the file from `old` if one was known at that place; it is compared when it is asked about. The entry's memory
+/// may hold another file by now. Files that were asked about before are compared here, because their rows may be kept.
 void JitCode::add_file(const GdbListEntry& where, std::vector<File>& old, std::uint64_t& room) const {
   if (where.size > std::min<std::uint64_t>(room, JitObject::k_largest)) return;
   const auto by_entry = [](const File& file, Addr entry) { return file.where.entry < entry; };
@@ -73,7 +73,8 @@ void JitCode::add_file(const GdbListEntry& where, std::vector<File>& old, std::u
   note_changed(all_.back());
 }
 
-/// False: the file was another one, and is what it is now; or, of a target that runs, it is none until the next look.
+/// Returns false if the file has changed. It is read anew then; while the target runs, it counts as absent until the
+/// next look instead.
 bool JitCode::check(File& file) const {
   if (file.is_checked) return true;
   std::vector<std::byte> bytes = read_file(file.where);
@@ -84,7 +85,7 @@ bool JitCode::check(File& file) const {
   file.object.reset();
   file.was_asked = false;
   if (runs_) {
-    file.where.size = 0;  // of no entry
+    file.where.size = 0;  // matches no entry
     return false;
   }
   file.hash = hash;
@@ -173,7 +174,8 @@ void JitCode::forget() noexcept {
   give_up();
 }
 
-/// Of a file alone that has not changed. Where no file is, any of them may be by now.
+/// An unchanged file at `at` suffices to answer. If there is none, every other file may have changed to one that covers
+/// `at`.
 const JitObject* JitCode::object_at(Addr at) const noexcept try {
   look();
   const auto file_at = [&]() -> File* {
@@ -219,8 +221,8 @@ std::optional<SourceLine> JitCode::find_line(Addr at) const {
   return object ? object->find_line(at) : std::nullopt;
 }
 
-/// Memory that may be executed is code without anybody's word: for a caller in it no lists are looked for, which takes
-/// as long as a walk of all other frames (AddressSpace::expect_code()).
+/// Executable memory counts as code without a file. Looking for lists takes as long as walking all other frames, and is
+/// not done for a caller in such memory (AddressSpace::expect_code()).
 bool JitCode::was_told_of(Addr at) const noexcept {
   const Mapping* const mapping = mappings_.find(at);
   return !(mapping && mapping->executable) && object_at(at) != nullptr;

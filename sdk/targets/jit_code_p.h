@@ -1,4 +1,4 @@
-// What a target's JITs have told debuggers: GDB's list, read out of the target's memory.
+// Code that a target's JITs report to debuggers: GDB's list, read from the target's memory.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@
 
 namespace jitunwind {
 
-/// Code of no module that is in a file of GDB's lists: each program and library of the target may have one. Of code
-/// that is in several files the one counts that is first in the lists, where engines put new ones; a file for code that
-/// is not mapped counts for nothing, and so does one that cannot be read. Looks when it is first asked about code of no
-/// module. At most 256 MiB of files are read. Used by one thread at a time.
+/// Finds code outside modules in the files of GDB's lists; each program and library of the target may have a list. If
+/// several files have the code, the first one in the lists counts, because engines put new files in front. Files that
+/// cannot be read, or whose code is not mapped, are ignored. The lists are first read when somebody asks about code
+/// outside modules. No more than 256 MiB of files are read. Used by one thread at a time.
 class JitCode final : public RowSource, public NameSource {
  public:
-  /// `memory` is that of the target at any moment. All must outlive this.
+  /// `memory` always shows the target's present memory. All arguments must outlive this.
   JitCode(const Memory& memory, const Arch& arch, const MappedModules& modules, const Mappings& mappings,
           const TargetFiles& files) noexcept
       : memory_(memory), arch_(arch), modules_(modules), mappings_(mappings), files_(files) {}
@@ -28,18 +28,19 @@ class JitCode final : public RowSource, public NameSource {
   Found find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept override;
   Found find_name(Lookup& lookup, std::span<char> into, ProcedureName& out) const noexcept override;
   bool was_told_of(Addr at) const noexcept override;
-  /// The line of its source, as far as files tell.
+  /// Finds the source line of code, if the files have it.
   std::optional<SourceLine> find_line(Addr at) const;
 
-  /// The target runs, and renew() follows when it stands still: what is read now need not be read then.
+  /// Reads the lists while the target runs, so that less must be read when it is stopped. renew() must follow then.
   void look_ahead() noexcept { look(); }
-  /// The target is about to run: what it says afterwards is of another moment. Files that are new are read now. A file
-  /// that was known before is used only if it is unchanged at the next query.
+  /// Reads new files now, because the target is about to run and its memory will change. A file that was known before
+  /// is used later only if it is unchanged at the next query.
   void let_run() noexcept;
-  /// The target has run and stands still again. `changed` gets the code of files that have come, gone or changed;
-  /// false: it is not known. Lists are read, and files that are new or were asked about. Others are when they are.
+  /// Reads the lists, new files, and files that were asked about, after the target has run and was stopped again. Other
+  /// files are read when they are asked about. `changed` gets the code of files that were added, changed or removed.
+  /// Returns false if the changes are not known.
   bool renew(bool is_mapped_as_before, std::vector<AddrRange>& changed) noexcept;
-  /// It may be another program by now.
+  /// Forgets everything: the process may run another program by now.
   void forget() noexcept;
 
  private:
@@ -47,14 +48,14 @@ class JitCode final : public RowSource, public NameSource {
     GdbListEntry where;
     std::uint64_t hash = 0;  // of the bytes as they were read
     std::optional<JitObject> object;
-    bool is_checked = false;  ///< it is what was read, since the last look
-    bool was_asked = false;   ///< there may be rows of it that are kept
+    bool is_checked = false;  ///< compared with the target's memory since the last look
+    bool was_asked = false;   ///< rows of it may be kept
     bool is_taken = false;
   };
 
   const JitObject* object_at(Lookup& lookup) const noexcept;
   const JitObject* object_at(Addr at) const noexcept;
-  /// Where no memory but that of files is executable there is no such code, and nothing to look for.
+  /// Returns false if only files are mapped executable: there is no code outside modules, and no list is looked for.
   bool may_have_code() const noexcept;
   void look() const noexcept;
   void give_up() const noexcept;
@@ -75,7 +76,7 @@ class JitCode final : public RowSource, public NameSource {
   mutable std::vector<Addr> descriptors_;
   mutable std::vector<File> all_;
   mutable ListIndex index_;
-  mutable std::vector<AddrRange> changed_;  // code of files that were not there at the look before, or are no more
+  mutable std::vector<AddrRange> changed_;  // code of files that the look before did not have, or that are gone
   mutable bool has_looked_ = false;
   mutable bool has_descriptors_ = false;
   mutable bool all_are_checked_ = true;

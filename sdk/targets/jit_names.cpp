@@ -18,7 +18,7 @@ void JitNames::add(const AddrRange& code, std::shared_ptr<const Told> told) cons
   all_.push_back({code, std::move(told)});
 }
 
-/// What was moved keeps the name that it had last. Lines come in front of the code that they are of.
+/// Code keeps its last name when it is moved. Records of lines precede the record of their code.
 void JitNames::take_record(const JitDumpRecord& record) const {
   switch (record.kind) {
     case JitDumpRecord::Kind::load: {

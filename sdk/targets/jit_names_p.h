@@ -1,5 +1,5 @@
-// What a target's JITs write for perf, in its perf map and in the jitdumps that it has mapped: names, and in dumps call
-// frame information as well.
+// Files that a target's JITs write for perf: the perf map, which has names, and mapped jitdumps, which have names and
+// call frame information.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,9 @@
 
 namespace jitunwind {
 
-/// Names and rows of code of no module; what was written last counts. Files are read when such code is first asked for,
-/// and what has been appended since after look_again(). At most 256 MiB of files and 2^20 names, and in memory a
-/// small multiple of what was read. Used by one thread at a time.
+/// Finds names and rows of code outside modules; the last record counts. Files are first read when somebody asks about
+/// such code. Appended data is read after look_again(). No more than 256 MiB of files and 2^20 names are read; the
+/// memory used is a small multiple of the bytes read. Used by one thread at a time.
 class JitNames final : public RowSource, public NameSource {
  public:
   /// All must outlive this.
@@ -34,21 +34,21 @@ class JitNames final : public RowSource, public NameSource {
   Found find_row(Lookup& lookup, FrameRow& out) const noexcept override;
   Found find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept override;
   Found find_name(Lookup& lookup, std::span<char> into, ProcedureName& out) const noexcept override;
-  /// The line of its source, by what jitdumps say of code at that address.
+  /// Finds the source line in the records of jitdumps for code at that address.
   std::optional<SourceLine> find_line(Addr at) const;
 
-  /// The perf map's path, below the root of the files, and the user whose files count: others may have put one there,
-  /// before the process had its number.
+  /// Sets the path of the perf map, below the root of the files, and the user whose files count. Others may have put a
+  /// file there before the process got its number.
   void set_process(std::string map, uid_t owner) {
     map_path_ = std::move(map);
     owner_ = owner;
   }
   void look_again() noexcept { has_looked_ = false; }
-  /// It may be another program by now.
+  /// Forgets everything: the process may run another program by now.
   void forget() noexcept;
 
  private:
-  /// This was read of a piece of code once, wherever it is moved to.
+  /// The records of one piece of code. It is kept when the code moves.
   struct Told {
     std::string name{};
     SourceLines lines{};
@@ -68,7 +68,7 @@ class JitNames final : public RowSource, public NameSource {
   void read_map() const;
   void read_dump(Dump& dump) const;
   const Named* named_at(Addr at) const noexcept;
-  /// Null also where the code is a module's.
+  /// Returns null also if the code is a module's.
   const Named* named_at(Lookup& lookup) const noexcept;
   void add(const AddrRange& code, std::shared_ptr<const Told> told) const;
   void take_record(const JitDumpRecord& record) const;

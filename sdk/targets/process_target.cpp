@@ -12,7 +12,8 @@ namespace jitunwind {
 
 namespace {
 
-/// A thread that goes on in a process whose first one has ended: of that one the kernel shows no memory. Else itself.
+/// Returns a thread that still runs if the process's first thread has ended, because the kernel shows no memory of an
+/// ended thread. Otherwise returns the process's own number.
 pid_t thread_that_lives(pid_t process) {
   const ProcessFolder folder(process);
   for (const pid_t thread : folder.threads())
@@ -64,7 +65,7 @@ std::optional<TargetError> Target::Process::begin() {
   return std::nullopt;
 }
 
-/// What cannot be read is for stop() and take_mappings() to say.
+/// Ignores files that cannot be read: stop() and take_mappings() report them.
 std::optional<TargetError> Target::Process::look_ahead() {
   auto text = folder_.read("maps");
   if (!text || text->empty()) return std::nullopt;
@@ -85,8 +86,9 @@ void Target::Process::make_space(Mappings mappings) {
   if (attaches_) (void)space_->files().root();  // while it is there: it may end when it is let go
 }
 
-/// An open /proc/PID/mem is of the memory that the process had then, and empty once that is gone: proc_pid_mem(5).
-/// Addresses do not tell where the kernel does not choose them at random.
+/// Tries to read the memory file that was opened before. An open /proc/PID/mem shows the memory that the process had
+/// when it was opened, and is empty once that memory is gone (proc_pid_mem(5)). The mappings' addresses do not suffice:
+/// without randomisation the kernel chooses the same again.
 bool Target::Process::runs_what_it_ran() const noexcept {
   const auto& all = space_->mappings().all();
   const auto kernels = std::ranges::find(all, "[vdso]", &Mapping::path);
@@ -114,7 +116,7 @@ std::optional<TargetError> Target::Process::take_mappings() {
   return std::nullopt;
 }
 
-/// What it runs is of a CPU that this machine's kernel has, or there are no registers that could be read.
+/// The program's CPU must be one that this machine's kernel runs; otherwise there are no registers to read.
 Result<Mappings, TargetError> Target::Process::parse_mappings(const std::string& text) {
   if (const auto head = folder_.read("exe", sizeof(Elf64_Ehdr)))
     if (const auto image = ElfImage::parse(std::as_bytes(std::span(*head)))) {

@@ -29,16 +29,16 @@ class Target::Process final : public Target::Impl {
   static constexpr std::int64_t k_longest_copy_ns = 10'000'000'000;
 
   std::optional<TargetError> begin();
-  /// Whose number it is, and whether it can be a target; while it runs.
+  /// Reads the process's number and decides whether it can be a target; the process still runs.
   std::optional<TargetError> look();
-  /// What takes long to find, while it runs: docs/targets.md "How long it stands still".
+  /// Finds what takes long while the process still runs: docs/targets.md "How long it stands still".
   std::optional<TargetError> look_ahead();
   std::optional<TargetError> stop();
-  /// Whether it has executed no other program since its memory was opened.
+  /// Returns true if the process has executed no other program since its memory was opened.
   bool runs_what_it_ran() const noexcept;
-  /// What is mapped now that it stands still.
+  /// Reads the mappings of the stopped process.
   std::optional<TargetError> take_mappings();
-  /// Of the program that it runs now, whose CPU is learned.
+  /// Parses the mappings of the program that runs now, and learns its CPU.
   Result<Mappings, TargetError> parse_mappings(const std::string& text);
   void make_space(Mappings mappings);
   void take_threads();

@@ -16,7 +16,7 @@ AddrRange range_of(const Sample& sample) noexcept {
   return {begin, begin + std::min<Addr>(sample.stack.size(), ~begin)};
 }
 
-/// How many bits its highest address has, of those with at most `most`.
+/// Returns the bit width of the highest address that has no more than `most` bits.
 unsigned bits_shown(const Sample& sample, unsigned most) noexcept {
   unsigned bits = 0;
   const auto show = [&](Addr at) {
@@ -27,10 +27,11 @@ unsigned bits_shown(const Sample& sample, unsigned most) noexcept {
   return bits;
 }
 
-/// The sample's CPU. Linux gives programs on AArch64 addresses of 36 to 48 bits, as it was built, or 52 to those that
-/// ask (Documentation/arm64/memory.rst), and bits above sign. Addresses with 48 bits show that no bit below signs,
-/// those with more that none of 52 does. Where there are none, and who gives the CPU does not say which bits do, all
-/// bits count: signed addresses end a walk.
+/// Returns the sample's CPU. On AArch64 the bits above an address are signature bits. Linux gives programs addresses of
+/// 36 to 48 bits, depending on the kernel's configuration, or of 52 bits on request (Documentation/arm64/memory.rst).
+/// If the sample has an address of 48 bits, no bit below is a signature bit; if it has one of more bits, none of the
+/// lower 52 is. If it has neither, and the caller does not give a mask, all bits count as the address, and a signed
+/// address ends the walk.
 Arch arch_of(const Sample& sample) noexcept {
   if (!sample.arch) return arch_of_this_machine();
   Arch arch = *sample.arch;
@@ -72,8 +73,8 @@ Result<Target, TargetError> Target::OfSample::make(Sample sample, const TargetFo
   return Target(std::make_unique<OfSample>(std::move(sample), arch, folders));
 }
 
-/// The kernel's object is in no file of the target. This machine's object is taken if it has the build id of the
-/// mapping, else perf's copy.
+/// Finds the kernel's object (vdso), which no file of the target contains. This machine's object is used if it has the
+/// mapping's build id, otherwise perf's copy.
 void Target::OfSample::take_kernels_object() {
   const Mapping* const kernels = mappings_.kernels_object();
   Mapping mapping = kernels ? *kernels : Mapping();
@@ -117,7 +118,7 @@ std::optional<TargetError> Target::OfSample::take_sample(Sample sample) {
   Mappings mappings(std::move(sample.mappings));
   if (are_as_before || mappings == mappings_) {
     taken_ = memory_of(sample);
-    // A sample has none of the writable memory that lists are in.
+    // A sample has no writable memory, and thus no lists.
     space_->forget_memory(before);
     space_->forget_memory(stack_range_);
     return std::nullopt;

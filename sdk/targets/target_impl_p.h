@@ -1,4 +1,4 @@
-// What is behind a Target: where registers come from, and the space they are walked in.
+// The implementation of a Target: the source of registers, and the address space of its walks.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ class Target::Impl {
     numbers_.clear();
     threads_.clear();
   }
-  /// Which of threads() has that id; of several the first.
+  /// Returns the index in threads() of the first thread with that id.
   std::optional<std::size_t> number_of(pid_t id) const noexcept {
     const auto known = numbers_.find(id);
     return known == numbers_.end() ? std::nullopt : std::optional(known->second);

@@ -7,13 +7,13 @@
 namespace jitunwind {
 namespace {
 
-/// Tables of targets that have ended, of zeros again.
+/// Tables of targets that have ended; they are zeroed.
 constinit SpareBlocks spare_tables;
 
 }  // namespace
 
-/// The tables begin as zeros, which constant initialisation gives those of this process: they are not constructed here,
-/// which would touch all of their pages.
+/// The tables are not constructed here, which would touch all of their pages: they begin as zeros, which is what
+/// constant initialisation gives this process's own tables.
 TargetRows::TargetRows(const Arch& arch, const MappedModules& modules) noexcept : versions_(modules) {
   static_assert(alignof(Tables) <= k_page_size);
   if (!local_space().row_cache) return;
@@ -24,7 +24,7 @@ TargetRows::TargetRows(const Arch& arch, const MappedModules& modules) noexcept 
   cache_.emplace(RowCache{CompactLayout(arch), tables_->changes, versions_, tables_->rules});
 }
 
-/// Counters of changes lie scattered: where one has counted the memory goes back to the kernel.
+/// The counters of changes are scattered. If one was used, the memory is returned to the kernel.
 TargetRows::~TargetRows() {
   static_assert(sizeof(Tables) % k_page_size == 0 && sizeof(Tables) <= SpareBlocks::k_largest);
   if (tables_ && tables_->changes.is_new() && tables_->rules.clear()) spare_tables.give(std::move(memory_));

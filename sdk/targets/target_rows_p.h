@@ -1,4 +1,4 @@
-// The rows of a target that were found before: docs/caches.md.
+// The kept rows of a target: docs/caches.md.
 #pragma once
 
 #include <optional>
@@ -9,23 +9,23 @@
 
 namespace jitunwind {
 
-/// Tables of one target alone, half a megabyte of address space of which so much is touched as rows are kept; allocated
-/// once, or taken over from a target that has ended, of which nothing is in them. A row is valid by the version of its
-/// module and by a count of changes of the target's lists. Both only grow, and so does their sum, which
-/// RowCache::version_of() makes of small numbers.
+/// Tables for one target alone. They take half a megabyte of address space, of which only the pages of kept rows are
+/// touched. They are allocated once, or reused, empty, from a target that has ended. A row is valid for one version of
+/// its module and one count of changes of the target's lists. Both only grow, and so does their sum, from which
+/// RowCache::version_of() makes small numbers.
 class TargetRows {
  public:
-  /// Both must outlive this.
+  /// Both arguments must outlive this.
   TargetRows(const Arch& arch, const MappedModules& modules) noexcept;
   ~TargetRows();
   TargetRows(const TargetRows&) = delete;
   TargetRows& operator=(const TargetRows&) = delete;
 
-  /// Null: nothing is kept, because JITUNWIND_KEEP says so, or there is no memory.
+  /// Returns null if nothing is kept: JITUNWIND_KEEP says so, or there is no memory.
   const RowCache* cache() const noexcept { return cache_ ? &*cache_ : nullptr; }
-  /// Nothing that was kept holds any more.
+  /// Invalidates all kept rows.
   void forget() noexcept;
-  /// Nothing of this code does.
+  /// Invalidates the kept rows of this code.
   void forget(const AddrRange& code) noexcept;
 
  private:

@@ -1,5 +1,5 @@
-// What every target consists of that is known by its mappings: one memory, one finder of modules, and the sources that
-// know its code. What tells the targets apart is given: a memory, the mappings, a way to files.
+// The common part of all targets that are known by their mappings: a memory, a finder of modules, and the sources that
+// know the code. The target provides the memory, the mappings and the way to files.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 
 namespace jitunwind {
 
-/// Tells why nothing is known about code that cannot be read, as the code of a sample whose file is not there.
+/// Explains why nothing is known about code that cannot be read, such as code of a sample whose file is missing.
 class UnreadCode final : public RowSource {
  public:
   explicit UnreadCode(const Mappings& mappings) noexcept : mappings_(mappings) {}
@@ -39,7 +39,7 @@ class UnreadCode final : public RowSource {
   const Mappings& mappings_;
 };
 
-/// Used by one thread at a time. Everything in it refers to the rest: it stays where it is.
+/// Used by one thread at a time. Its members refer to each other, so it cannot be moved.
 class TargetSpace {
  public:
   /// `memory` must outlive this.
@@ -62,24 +62,24 @@ class TargetSpace {
   const TargetFiles& files() const noexcept { return files_; }
   const TargetHeads& heads() const noexcept { return heads_; }
 
-  /// The line of the source of code that is in no module.
+  /// Finds the source line of code outside modules.
   std::optional<SourceLine> find_line(Addr at) const {
     auto line = jit_code_.find_line(at);
     return line ? line : jit_names_.find_line(at);
   }
-  /// JitNames::set_process().
+  /// Forwards to JitNames::set_process().
   void set_process(std::string perf_map, uid_t owner) { jit_names_.set_process(std::move(perf_map), owner); }
 
-  /// While the target runs: its lists of procedures and of JITs' files are found, and the latter read. renew() when it
-  /// stands still: whatever is not as it was is looked for again.
+  /// Finds the lists of procedures and of JITs' files while the target runs, and reads the latter. renew() follows when
+  /// the target is stopped, and looks again for everything that has changed.
   void look_ahead() noexcept {
     MemoryWindow window;
     (void)heads_.list_head(0, window);
     jit_code_.look_ahead();
     pages_.forget();
   }
-  /// The target has run and stands still again. Rows stay known as far as its modules do, and what is registered of
-  /// their code. Where it is not known what has changed of its lists none stays.
+  /// The target has run and is stopped again. Rows stay known where their module, and what is registered for their
+  /// code, is unchanged. If the changes of the lists are not known, no row stays.
   void renew(Mappings mappings) {
     if (mappings == mappings_) return renew();
     pages_.forget();
@@ -93,19 +93,19 @@ class TargetSpace {
     heads_.look_again();
     learn_changes(false);
   }
-  /// The same where what is mapped has not changed.
+  /// Renews after a run that changed no mapping.
   void renew() {
     pages_.forget();
     learn_changes(true);
   }
-  /// What is mapped, and what lists there are, is as before; other bytes are in this part of its memory.
+  /// The bytes in this range have changed; the mappings and the lists have not.
   void forget_memory(AddrRange range) noexcept { pages_.forget(range); }
-  /// These pages are read now, as far as they can be.
+  /// Reads these pages now, as far as they can be read.
   void keep(AddrRange pages) noexcept {
     MemoryWindow window;
     pages_.keep(pages.begin, static_cast<std::size_t>(pages.size() / k_page_size), window);
   }
-  /// It runs from now on; what was read of it stays what it was.
+  /// The target runs from now on. Data that was read before stays as it was.
   void let_run() noexcept {
     jit_code_.let_run();
     heads_.set_memory_now(&raw_);
@@ -121,8 +121,8 @@ class TargetSpace {
     if (!knows_jit_code || !knows_lists) rows_kept_.forget();
     for (const AddrRange& code : changed) rows_kept_.forget(code);
   }
-  /// Whether no other program was executed meanwhile, and its lists are where they were: the kernel's object is
-  /// somewhere else after execve().
+  /// Returns true if no other program was executed meanwhile and the lists have not moved. execve() gives the kernel's
+  /// object another address.
   bool is_same_program(const Mappings& now) const noexcept {
     const auto is_there = [&](Addr at) {
       const Mapping *const before = mappings_.find(at), *const after = now.find(at);
