@@ -8,7 +8,7 @@ namespace {
 
 struct Character {
   char32_t code = 0;
-  std::size_t size = 0;  ///< bytes; 0: no UTF-8 (RFC 3629, 4)
+  std::size_t size = 0;  ///< bytes; 0: invalid UTF-8 (RFC 3629, 4)
 };
 
 Character first_of(std::string_view text) {
@@ -30,7 +30,7 @@ Character first_of(std::string_view text) {
 
 bool is_obeyed(char32_t code) {
   const bool is_control = code < 0x20 || (code >= 0x7f && code < 0xa0);
-  // Unicode Bidirectional Algorithm, 2; line and paragraph separators.
+  // Characters that set the direction (Unicode Bidirectional Algorithm, 2), and line and paragraph separators.
   const bool turns = code == 0x61c || (code >= 0x200e && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) ||
                      (code >= 0x2066 && code <= 0x2069);
   return is_control || turns || code == 0xfffe || code == 0xffff;

@@ -1,4 +1,4 @@
-// Stacks for programs. Keys and their meaning: docs/jitstack.md "JSON".
+// Writes stacks for programs. The keys and their meaning: docs/jitstack.md "JSON".
 #include <jitunwind/version.h>
 
 #include <cinttypes>
@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Numbers of 64 bits are text: readers that have doubles only would round them.
+/// 64-bit numbers are written as text: readers that have doubles only would round them.
 std::string hex(std::uint64_t value) {
   char text[24];
   std::snprintf(text, sizeof text, "0x%" PRIx64, value);
@@ -67,8 +67,8 @@ class JsonOutput final : public Output {
 
   bool end() override {
     const Json document{{"format", 1}, {"jitstack", JITUNWIND_VERSION_TEXT}, {"targets", std::move(targets_)}};
-    // Names that are no UTF-8 are so by U+FFFD.
-    // In ASCII: a terminal obeys DEL, C1 and characters that turn the direction of writing in JSON, too.
+    // Bytes that are not UTF-8 become U+FFFD. The output is ASCII because a terminal also obeys DEL, C1 and characters
+    // that change the direction of writing in JSON.
     const std::string text = document.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
     return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
   }

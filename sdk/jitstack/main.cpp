@@ -10,7 +10,7 @@
 namespace jitunwind::jitstack {
 namespace {
 
-/// Goes from target to target, and keeps the worst of what happened.
+/// Shows target after target and keeps the worst exit status.
 class Run {
  public:
   explicit Run(const Options& options)
@@ -53,7 +53,7 @@ class Run {
     }
   }
 
-  /// Of all targets: a thread belongs to one of them.
+  /// A thread is missing only if no target has it.
   void say_missing_threads() {
     for (const pid_t thread : options_.threads) {
       if (std::ranges::count(found_, thread) != 0) continue;

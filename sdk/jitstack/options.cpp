@@ -63,7 +63,7 @@ void check_watch(const Options& options, bool has_frequency) {
     throw CLI::ValidationError("--watch prints no stacks, so none with --json, --rows or --why");
 }
 
-/// What the arguments mean, which depends on the options.
+/// Assigns the arguments, whose meaning depends on the options.
 void take_arguments(Parsed& parsed) {
   Options& options = parsed.options;
   if (!options.perf.empty()) {

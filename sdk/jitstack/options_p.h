@@ -11,7 +11,7 @@
 
 namespace jitunwind::jitstack {
 
-/// docs/jitstack.md "Exit status".
+/// The values are those of docs/jitstack.md "Exit status".
 enum class ExitStatus : int { whole = 0, cut_short = 1, usage = 2, no_target = 3, not_written = 4 };
 
 struct Options {
@@ -33,7 +33,7 @@ struct Options {
   Guesses guesses() const noexcept { return bold ? Guesses::bold : Guesses::confirmed; }
 };
 
-/// None: there is nothing to do but to end with `status`; help, version or what is wrong has been written.
+/// None: the help, the version or an error has been written, and the program ends with `status`.
 std::optional<Options> parse_options(int argc, const char* const* argv, ExitStatus& status);
 
 }  // namespace jitunwind::jitstack

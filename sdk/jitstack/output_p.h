@@ -1,4 +1,4 @@
-// What is told of targets, as text and as JSON: docs/jitstack.md.
+// Writes targets and their stacks, as text or as JSON: docs/jitstack.md.
 #pragma once
 
 #include <memory>
@@ -9,25 +9,25 @@
 
 namespace jitunwind::jitstack {
 
-/// Is told of target after target, stack after stack.
+/// Receives each target, followed by its stacks.
 class Output {
  public:
   virtual ~Output() = default;
-  /// `core`: its file; "" of a process.
+  /// `core` is the core file's path, "" for a process.
   virtual void begin_target(const std::string& core, pid_t process, std::size_t threads) = 0;
   virtual void stack(const SeenStack& stack) = 0;
-  /// What follows are the samples of a file.
+  /// The stacks that follow are the samples of a file.
   virtual void begin_samples(const std::string& file, std::size_t samples) = 0;
-  /// There is no target, or not all of it.
+  /// Reports that a target is missing, or a part of it.
   virtual void failed(const std::string& core, pid_t process, const TargetError& error) = 0;
-  /// False: not everything could be written.
+  /// Returns false if not everything could be written.
   virtual bool end() = 0;
 };
 
 std::unique_ptr<Output> text_output(const Options& options, const Colours& colours);
 std::unique_ptr<Output> json_output();
 
-/// "zombie".
+/// Returns the reason's name, such as "zombie".
 const char* reason_name(TargetError::Reason reason) noexcept;
 
 }  // namespace jitunwind::jitstack

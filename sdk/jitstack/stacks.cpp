@@ -8,7 +8,7 @@
 namespace jitunwind::jitstack {
 namespace {
 
-/// Call frame information of code in no module is its JIT's.
+/// Code outside modules that has call frame information has it from its JIT.
 bool is_jit(const Frame& frame, bool is_of_module) {
   const bool is_told = frame.origin() == RowOrigin::eh_frame || frame.origin() == RowOrigin::debug_frame;
   return is_registered(frame.origin()) || (is_told && !is_of_module);
@@ -23,7 +23,8 @@ SeenFrame see(const Target& target, const Frame& frame, Rows rows) {
   if (const Mapping* const mapping = target.mappings().find(at)) seen.module = mapping->path;
   Module module;
   const bool is_of_module = target.space().modules.find(at, module);
-  if (is_of_module && seen.module.empty()) seen.module = module.path;  // its text was copied to memory of no file
+  if (is_of_module && seen.module.empty())
+    seen.module = module.path;  // the module's code was copied to anonymous memory
   seen.is_signal_frame = frame.is_signal_frame();
   seen.is_jit = is_jit(frame, is_of_module);
   FrameRow row;
@@ -35,7 +36,7 @@ SeenFrame see(const Target& target, const Frame& frame, Rows rows) {
 
 SeenStack see(const Target& target, const TargetThread& thread, Rows rows, Guesses guesses) {
   SeenStack stack{.thread = thread, .signal = signal_name(thread.signal, target.arch())};
-  // A walk without registers would have a frame that is none.
+  // A walk without registers would have one frame, which would not be a real one.
   if (const auto registers = target.registers(thread); !registers) {
     stack.stop = StopReason::no_info;
     stack.why = "no registers: " + registers.error().text();

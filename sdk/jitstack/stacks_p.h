@@ -1,4 +1,4 @@
-// The stacks of a target as plain data: what every form of output is made from.
+// Converts the stacks of a target to plain data, from which every form of output is made.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,19 @@
 
 namespace jitunwind::jitstack {
 
-/// Text is as the target has it: hostile, and escaped by whoever writes it.
+/// A frame. Its texts are the target's own, thus hostile: each form of output escapes them.
 struct SeenFrame {
   std::uint32_t number = 0;
   Addr pc = 0;
   Addr sp = 0;
   std::string name{};        ///< demangled; "": none
-  std::uint64_t offset = 0;  ///< of the pc in what has that name
+  std::uint64_t offset = 0;  ///< distance of the pc from the start of the named code
   std::string source{};      ///< file and line, "f.js:12"; "": not told
   std::string module{};      ///< path, or the kernel's name in brackets; "": none, as of code made at run time
   RowOrigin origin = RowOrigin::none;
   bool is_signal_frame = false;
-  bool is_jit = false;  ///< registered, or told by its JIT
-  std::string row{};    ///< empty where it was not asked for, or there is none
+  bool is_jit = false;  ///< registered, or reported by its JIT
+  std::string row{};    ///< empty if it was not asked for, or if there is none
 };
 
 struct SeenStack {
@@ -35,20 +35,21 @@ struct SeenStack {
     pid_t process = 0;
     std::uint64_t time = 0;  ///< nanoseconds, of perf's clock
   };
-  std::optional<Moment> moment{};  ///< of a sample
+  std::optional<Moment> moment{};  ///< set for a sample
 
   bool is_whole() const noexcept { return stop == StopReason::outermost; }
 };
 
 enum class Rows : bool { no, yes };
 
-/// Allocates.
+/// Walks the stack of a thread and copies its frames. Allocates.
 SeenStack see(const Target& target, const TargetThread& thread, Rows rows, Guesses guesses);
 
-/// "SIGSEGV", "SIGRTMIN+2" or "signal 33"; "" of 0.
+/// Returns "SIGSEGV", "SIGRTMIN+2" or "signal 33"; "" for 0.
 std::string signal_name(int signal, const Arch& arch);
 
-/// "libc.so.6", "[vdso]", "JIT" of code that is registered or that its JIT tells of, "?" where no file has the code.
+/// Returns "libc.so.6", "[vdso]", "JIT" for code that is registered or reported by its JIT, or "?" if no file has the
+/// code.
 std::string short_module(const SeenFrame& frame);
 
 }  // namespace jitunwind::jitstack

@@ -1,4 +1,4 @@
-// What is written to people only: colours, and a line that says how far long work is.
+// Output for people only: colours, and a progress line.
 #pragma once
 
 #include <chrono>
@@ -6,7 +6,7 @@
 
 namespace jitunwind::jitstack {
 
-/// Escape sequences, or nothing: a file is a terminal that wants colours if isatty(3) says so, NO_COLOR is empty
+/// Escape sequences, or nothing. A file gets colours if isatty(3) says that it is a terminal, NO_COLOR is empty
 /// (no-color.org) and TERM is not "dumb".
 struct Colours {
   explicit Colours(int fd);
@@ -19,8 +19,8 @@ struct Colours {
   const char* off = "";
 };
 
-/// One line on stderr that is written over, where stderr is a terminal; begins after a third of a second, so that
-/// short work shows none. Gone when it ends.
+/// Shows one line on stderr that is overwritten, if stderr is a terminal. The line appears after a third of a second,
+/// so that short work shows none, and is removed at the end.
 class Progress {
  public:
   Progress();

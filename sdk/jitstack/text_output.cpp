@@ -1,4 +1,4 @@
-// Stacks for people: a table for each thread.
+// Writes stacks for people: a table for each thread.
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
@@ -72,7 +72,7 @@ class TextOutput final : public Output {
     write();
   }
 
-  // Errors are on stderr already.
+  // main writes errors to stderr.
   void failed(const std::string&, pid_t, const TargetError&) override {}
   bool end() override { return std::fflush(stdout) == 0 && is_written_; }
 

@@ -18,7 +18,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Blocked while it lives, and waited for: a signal in the middle of a stop would end the kernel's wait for the thread.
+/// Blocks SIGINT and SIGTERM and waits for them: delivered while a thread is being stopped, a signal would end the wait
+/// for that thread.
 class Interrupts {
  public:
   Interrupts() {
@@ -31,7 +32,7 @@ class Interrupts {
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
 
-  /// True: one has come. Looks once even where `until` is over.
+  /// Returns true if a signal has come. Looks once even if `until` has passed.
   bool wait(Clock::time_point until) const {
     for (;;) {
       const auto left = std::max(until - Clock::now(), Clock::duration::zero());
@@ -69,7 +70,7 @@ class Watching {
     for (;;) {
       look(*target);
       const auto now = Clock::now();
-      // What comes too late is left out, not made up for.
+      // Looks that would come too late are skipped.
       while (next <= now) next += seconds(1 / options_.frequency);
       if (next >= end) break;
       progress_.show(told());
@@ -92,7 +93,7 @@ class Watching {
     if (!options_.hold) target.let_go();
     for (const TargetThread& thread : target.threads()) {
       if (!options_.threads.empty() && std::ranges::count(options_.threads, thread.id) == 0) continue;
-      // What is gone since it was listed has no stack.
+      // Threads that have ended since they were listed have no stack.
       if (!target.registers(thread)) continue;
       profile_.add(see(target, thread, Rows::no, options_.guesses()), program_);
     }

@@ -1,12 +1,12 @@
-// Looking at a process again and again for a while.
+// Samples a process repeatedly for a while.
 #pragma once
 
 #include "jitunwind/sdk/jitstack/options_p.h"
 
 namespace jitunwind::jitstack {
 
-/// Writes OUTPUT.folded and OUTPUT.svg, and says so on stdout. SIGINT and SIGTERM end it early, as does the end of the
-/// process; what was seen until then is written.
+/// Writes OUTPUT.folded and OUTPUT.svg, and says so on stdout. SIGINT, SIGTERM and the end of the process end it early;
+/// the samples until then are written.
 ExitStatus watch(const Options& options);
 
 }  // namespace jitunwind::jitstack

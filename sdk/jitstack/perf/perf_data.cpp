@@ -48,7 +48,7 @@ bool is_kept(std::uint32_t type) {
 
 pid_t id(ByteReader& in) { return static_cast<pid_t>(in.u32()); }
 
-/// How many of these fields there are, each of 8 bytes.
+/// Counts the bits of `of` that are set in the sample type; each stands for a field of 8 bytes.
 std::size_t fields(std::uint64_t sample_type, std::uint64_t of) {
   return static_cast<std::size_t>(std::popcount(sample_type & of));
 }
@@ -99,8 +99,8 @@ void skip_array(ByteReader& in, std::uint64_t count, std::uint64_t each) {
   in.skip(count * each);
 }
 
-/// By what uname(2) calls the machine. Files of the other byte order are refused before: ppc64 and mips64 may be
-/// either.
+/// Finds the CPU by the machine name that uname(2) reports. The names ppc64 and mips64 do not tell the byte order;
+/// files of big-endian machines are refused before.
 const Arch* arch_called(std::string name) {
   const auto is_number = [](char c) { return c >= '0' && c <= '9'; };
   if (name.size() == 4 && name[0] == 'i' && is_number(name[1]) && name.ends_with("86")) name = "x86";
@@ -153,11 +153,11 @@ class PerfData::Parser {
     return {TargetError::Reason::no_samples, "'" + name_ + "' " + what, remedy};
   }
 
-  /// Each is a perf_event_attr with where its ids are behind it.
+  /// Reads the attributes: each is a perf_event_attr followed by offset and size of its ids.
   void take_attributes(const Section& section, std::uint64_t each) {
     ByteReader in(data_.file_, false);
     in.seek(std::min<std::uint64_t>(section.offset, data_.file_.size()));
-    // The first version of the structure has 64 bytes; up to sample_stack_user it has 92.
+    // The structure has 64 bytes in its first version, and 92 up to sample_stack_user.
     if (each < 92 + 16) return;
     const std::uint64_t count = std::min<std::uint64_t>(section.size / each, k_most_attributes);
     for (std::uint64_t i = 0; i < count; ++i) {
@@ -179,7 +179,8 @@ class PerfData::Parser {
     }
   }
 
-  /// With PERF_SAMPLE_IDENTIFIER each record has its id in a fixed place; without, all must be read in one way.
+  /// Returns whether each record can be assigned to its attributes. PERF_SAMPLE_IDENTIFIER puts the id in a fixed
+  /// place; without it all records must have one layout.
   bool is_told_apart() {
     const auto& all = data_.attributes_;
     has_identifiers_ = std::ranges::all_of(
@@ -192,7 +193,8 @@ class PerfData::Parser {
     });
   }
 
-  /// Behind the data there is a section for each feature, in the order of their bits. Empty: there is none.
+  /// Finds a feature's section. Sections follow the data, one for each feature bit that is set, in ascending order.
+  /// Empty: the file does not have the feature.
   std::span<const std::byte> feature(const Section& data, std::uint64_t features, unsigned bit) const {
     const std::size_t size = data_.file_.size();
     if ((features >> bit & 1) == 0 || data.offset > size || data.size > size - data.offset) return {};
@@ -219,7 +221,7 @@ class PerfData::Parser {
     data_.arch_ = arch_called(machine_);
   }
 
-  /// build_id_event: head, process, 20 bytes of the id, of which the byte behind says how many count, and the path.
+  /// Reads build_id_event records: head, process, 20 bytes for the id, one byte with the id's size, and the path.
   void take_build_ids(const Section& data, std::uint64_t features) {
     const auto all = feature(data, features, k_build_id_feature);
     for (std::size_t at = 0; at < all.size();) {
@@ -242,7 +244,7 @@ class PerfData::Parser {
   std::optional<TargetError> take_records(const Section& section) {
     const std::size_t size = data_.file_.size();
     if (section.offset > size) return wrong("has no data.", "It may be cut off.");
-    // 0: perf was killed before it could write how many there are.
+    // A size of 0 means that perf was killed before it could write the size.
     const std::uint64_t told = section.size == 0 ? size - section.offset : section.size;
     const auto end = static_cast<std::size_t>(section.offset + std::min<std::uint64_t>(told, size - section.offset));
     if (told > size - section.offset) data_.end_reason_ = "the file is cut off";
@@ -257,7 +259,7 @@ class PerfData::Parser {
       if (is_kept(head.type)) take_record(head, at);
       at += head.size;
       if (head.type != k_auxtrace) continue;
-      // The size of what follows stands behind the head.
+      // The head is followed by the size of the data behind the record.
       const std::uint64_t more = in.u64();
       if (more > end - at) break;
       at += static_cast<std::size_t>(more);
@@ -273,7 +275,7 @@ class PerfData::Parser {
       if (record.size() < 16) return;
       ByteReader in(record, false);
       in.seek(is_sample ? 8 : record.size() - 8);
-      // Records that perf has made itself have 0.
+      // Records that perf itself has made have the id 0.
       const auto found = by_id_.find(in.u64());
       if (found == by_id_.end() && is_sample) return;
       if (found != by_id_.end()) index = static_cast<std::uint32_t>(found->second);
@@ -282,7 +284,7 @@ class PerfData::Parser {
     data_.samples_ += is_sample;
   }
 
-  /// 0 where there is none: before everything else.
+  /// Returns 0 for a record without time, which sorts it before all others.
   static std::uint64_t time_of(const Head& head, std::span<const std::byte> record, const Attributes& attributes) {
     const std::uint64_t type = attributes.sample_type;
     if ((type & PERF_SAMPLE_TIME) == 0) return 0;
@@ -345,7 +347,7 @@ Result<PerfEvent> PerfData::event(std::size_t index) const {
   }
 }
 
-/// The order of the fields: perf_event_open(2), PERF_RECORD_SAMPLE.
+/// Reads the fields in the order that perf_event_open(2) gives for PERF_RECORD_SAMPLE.
 Result<PerfEvent> PerfData::sample(std::span<const std::byte> record, std::size_t offset,
                                    const Attributes& attributes) const {
   const std::uint64_t type = attributes.sample_type;
@@ -379,7 +381,7 @@ Result<PerfEvent> PerfData::sample(std::span<const std::byte> record, std::size_
     }
   const std::uint64_t room = in.u64();
   sample.stack = in.bytes(room);
-  // What of it was there to be copied.
+  // The kernel copied only this part of the room.
   if (room != 0) {
     const std::uint64_t used = in.u64();
     if (used > room) in.fail(ErrorCode::bad_encoding);

@@ -1,5 +1,5 @@
-// perf.data files: what `perf record --call-graph dwarf` has written. The layout is that of perf's
-// tools/perf/Documentation/perf.data-file-format.txt, and of perf_event_open(2) for the records.
+// Reads perf.data files of `perf record --call-graph dwarf`. The layout is that of perf's
+// tools/perf/Documentation/perf.data-file-format.txt; perf_event_open(2) describes the records.
 #pragma once
 
 #include <cstddef>
@@ -19,13 +19,13 @@ struct PerfMapped {
   pid_t process = 0;
   Mapping mapping{};
 };
-/// A thread's name; with `is_new_program` the process has none of its mappings any more.
+/// The name of a thread. The process has lost all its mappings if `is_new_program` is set.
 struct PerfNamed {
   pid_t process = 0, thread = 0;
   std::string name{};
   bool is_new_program = false;
 };
-/// Another process where `process` and `parent` differ, else another thread.
+/// A new process if `process` and `parent` differ, else a new thread.
 struct PerfForked {
   pid_t process = 0, parent = 0, thread = 0, parent_thread = 0;
 };
@@ -35,29 +35,29 @@ struct PerfEnded {
 struct PerfSample {
   pid_t process = 0, thread = 0;
   std::uint64_t time = 0;      ///< nanoseconds, of perf's clock
-  bool has_registers = false;  ///< false: of a thread of the kernel, or of 32-bit code
+  bool has_registers = false;  ///< false: a kernel thread, or 32-bit code
   RegisterFile registers{};
   std::span<const std::byte> stack{};  ///< from SP on, in the file
 };
 using PerfEvent = std::variant<PerfMapped, PerfNamed, PerfForked, PerfEnded, PerfSample>;
 
-/// The records that matter, in the order of their times. Whatever a file says is checked; the work is bounded by its
-/// size. Immutable.
+/// The relevant records, ordered by time. Everything in the file is checked; the work is bounded by the file's size.
+/// Immutable.
 class PerfData {
  public:
-  /// `file` must outlive this; `name` is what errors call it.
+  /// `file` must outlive this; error texts call it `name`.
   static Result<PerfData, TargetError> parse(std::span<const std::byte> file, const std::string& name);
 
   std::size_t size() const noexcept { return records_.size(); }
   std::size_t samples() const noexcept { return samples_; }
   const Arch& arch() const noexcept { return *arch_; }
-  /// Error: the record is broken; Error::at is its offset in the file.
+  /// Decodes a record. Error: the record is broken; Error::at is its offset in the file.
   Result<PerfEvent> event(std::size_t index) const;
-  /// Where the file is cut off, or broken, so that what comes behind is not known; null: nowhere.
+  /// Explains why the rest of the file is not known: it is cut off or broken. Null: the file is whole.
   const char* end_reason() const noexcept { return end_reason_; }
 
  private:
-  /// What of perf_event_attr tells how its records are to be read.
+  /// The parts of perf_event_attr that determine how its records are read.
   struct Attributes {
     std::uint64_t sample_type = 0;
     std::uint64_t read_format = 0;

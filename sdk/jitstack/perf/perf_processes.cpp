@@ -6,7 +6,7 @@ namespace jitunwind::jitstack {
 
 void PerfProcesses::take(const PerfEvent& event) {
   if (const auto* const mapped = std::get_if<PerfMapped>(&event)) {
-    // -1 is the kernel's own.
+    // The process -1 is the kernel.
     if (mapped->process >= 0) map(all_[mapped->process], mapped->mapping);
   } else if (const auto* const named = std::get_if<PerfNamed>(&event)) {
     Process& process = all_[named->process];
@@ -24,7 +24,7 @@ void PerfProcesses::take(const PerfEvent& event) {
   }
 }
 
-/// mmap(2) with MAP_FIXED: what was there is there no more.
+/// A mapping replaces what was mapped in its range, as mmap(2) with MAP_FIXED does.
 void PerfProcesses::map(Process& process, const Mapping& mapping) {
   if (mapping.range.begin >= mapping.range.end) return;
   unmap(process, mapping.range);
@@ -94,7 +94,7 @@ Result<const Target*, TargetError> PerfProcesses::target_of(const PerfSample& ta
                 .process = taken.process,
                 .thread = taken.thread};
   sample.stack_address = taken.registers.get(arch_.column(arch_.sp)).value_or(0);
-  if (process.mapped.empty()) process.target.reset();  // none would be those of before
+  if (process.mapped.empty()) process.target.reset();  // without mappings renew() would keep the earlier ones
   if (!process.target || !process.is_mapped_as_before) {
     sample.mappings.reserve(process.mapped.size());
     for (const auto& [begin, mapping] : process.mapped) sample.mappings.push_back(mapping);

@@ -1,4 +1,5 @@
-// The processes of a perf.data file: what each had mapped when a sample was taken, and a target for it that is renewed.
+// Tracks the processes of a perf.data file: the mappings of each when a sample was taken, and one target that is
+// renewed.
 #pragma once
 
 #include <map>
@@ -11,18 +12,18 @@ namespace jitunwind::jitstack {
 
 class PerfProcesses {
  public:
-  /// More mappings of all processes together are left out: a file of a few megabytes could tell of 10^12.
+  /// The most mappings of all processes together. Further ones are ignored: a file of a few megabytes could have 10^12.
   static constexpr std::size_t k_most_mappings = std::size_t{1} << 20;
 
   PerfProcesses(const Arch& arch, TargetFolders folders) : arch_(arch), folders_(std::move(folders)) {}
 
-  /// Everything but samples, in the order of time.
+  /// Takes any record but a sample. Records must come in the order of time.
   void take(const PerfEvent& event);
-  /// To be walked until the next call. Precondition: it has registers.
+  /// Returns a target that is valid until the next call. Precondition: the sample has registers.
   Result<const Target*, TargetError> target_of(const PerfSample& sample);
-  /// "": never told.
+  /// Returns "" if no record has named the thread.
   std::string name_of(const PerfSample& sample) const;
-  /// The path of the first code that was mapped: the program's.
+  /// Returns the path of the program: the first file that was mapped executable.
   std::string program_of(pid_t process) const;
   bool has_left_out() const noexcept { return has_left_out_; }
 
@@ -32,7 +33,7 @@ class PerfProcesses {
     std::map<pid_t, std::string> names{};
     std::string program{};
     std::optional<Target> target{};
-    bool is_mapped_as_before = false;  ///< as the target has it
+    bool is_mapped_as_before = false;  ///< since the target's last renewal
   };
 
   void map(Process& process, const Mapping& mapping);

@@ -34,7 +34,7 @@ Result<std::vector<std::byte>, TargetError> contents_of(const std::string& path)
   return bytes;
 }
 
-/// The folder of perf's copies of files that it has recorded: perf-buildid-cache(1).
+/// Finds the folder with perf's copies of recorded files: perf-buildid-cache(1).
 std::string build_id_cache() {
   if (const char* const folder = std::getenv("PERF_BUILDID_DIR")) return folder;
   const char* const home = std::getenv("HOME");

@@ -9,7 +9,7 @@
 namespace jitunwind::jitstack {
 namespace {
 
-// Pixels.
+// Sizes in pixels.
 constexpr double k_width = 1200;
 constexpr double k_margin = 12;
 constexpr double k_row = 18;
@@ -17,7 +17,7 @@ constexpr double k_head = 66;
 constexpr double k_foot = 40;
 constexpr double k_narrowest = 0.33;
 constexpr double k_font = 11.5;
-constexpr double k_letter = 0.6021 * k_font;  // of the usual monospaced fonts, of which it is 0.55 to 0.6021
+constexpr double k_letter = 0.6021 * k_font;  // the widest of the usual monospaced fonts; they have 0.55 to 0.6021
 constexpr std::uint32_t k_most_rows = 1000;
 
 struct Kind {
@@ -31,7 +31,7 @@ constexpr Kind k_kinds[] = {
     {FrameKind::guess, "guess", {280, 36, 78}},    {FrameKind::cut_short, "cut short", {0, 0, 62}},
 };
 
-/// Neighbours of one kind differ a little, the same name never.
+/// A name always has the same colour; other names of the same kind differ a little.
 std::string colour_of(const FrameLabel& label) {
   const Kind* const kind = std::ranges::find(k_kinds, label.kind, &Kind::kind);
   const auto& [hue, saturation, lightness] = kind->hue_saturation_lightness;
@@ -56,7 +56,8 @@ std::string percent(std::uint64_t part, std::uint64_t whole) {
   return text;
 }
 
-/// The beginning of a name that fits, of whole UTF-8 characters; "" where three would not.
+/// Returns the beginning of a name that fits, in whole UTF-8 characters and with an ellipsis; "" if less than three
+/// characters would remain.
 std::string fitted(const std::string& name, double room) {
   const auto letters = static_cast<std::size_t>(std::max(room / k_letter, 0.0));
   const auto begins_letter = [](char c) { return (c & 0xc0) != 0x80; };
@@ -104,7 +105,7 @@ class Drawing {
   }
 
  private:
-  /// Every node stands behind its parent, so that one pass is enough, however deep the tree is.
+  /// One pass suffices, without recursion, because every node comes after its parent.
   void place() {
     const auto nodes = profile_.nodes();
     places_[0] = {k_margin, k_width - 2 * k_margin, 0};

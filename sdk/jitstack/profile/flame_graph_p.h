@@ -1,4 +1,4 @@
-// A profile as a picture: one SVG file that needs nothing else, neither fonts nor scripts.
+// Draws a profile as one SVG file that needs neither fonts nor scripts.
 #pragma once
 
 #include <string>
@@ -7,8 +7,9 @@
 
 namespace jitunwind::jitstack {
 
-/// Callers below, callees above, as wide as they are frequent; callees in the order of their names. What is narrower
-/// than a third of a pixel, or higher than 1000 frames, is left out. `title` and `subtitle` are escaped here.
+/// Draws callers below and callees above, each as wide as it is frequent, and callees in the order of their names.
+/// Frames narrower than a third of a pixel, or higher than 1000 frames, are left out. `title` and `subtitle` are
+/// escaped here.
 std::string flame_graph(const Profile& profile, const std::string& title, const std::string& subtitle);
 
 }  // namespace jitunwind::jitstack

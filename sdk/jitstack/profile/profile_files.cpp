@@ -12,8 +12,8 @@
 namespace jitunwind::jitstack {
 namespace {
 
-/// In the place of what had the name. What others have put there, as a link to a file of this user's, is not written
-/// to.
+/// Removes the file that has the name and creates a new one. A link that somebody else has put there, to a file of this
+/// user's, is therefore not followed.
 bool write_file(const std::string& path, const std::string& text) {
   const bool is_free = ::unlink(path.c_str()) == 0 || errno == ENOENT;
   FILE* const file = is_free ? std::fopen(path.c_str(), "wx") : nullptr;

@@ -1,4 +1,4 @@
-// A profile as the files that people keep of it.
+// Writes a profile to files.
 #pragma once
 
 #include "jitunwind/sdk/jitstack/options_p.h"
@@ -6,7 +6,7 @@
 
 namespace jitunwind::jitstack {
 
-/// Writes NAME.folded and NAME.svg, and says so on stdout behind the line `said`; what fails, on stderr.
+/// Writes NAME.folded and NAME.svg, and lists them on stdout below the line `said`. Errors go to stderr.
 ExitStatus write_profile(const Profile& profile, const std::string& name, const std::string& title,
                          const std::string& said);
 

@@ -1,4 +1,4 @@
-// Stacks that were seen again and again, counted: a tree of frames, the outermost first.
+// A profile: stacks that recur, counted in a tree of frames whose root is the outermost frame.
 #pragma once
 
 #include <compare>
@@ -14,7 +14,7 @@ namespace jitunwind::jitstack {
 
 enum class FrameKind : std::uint8_t { root, thread, program, library, jit, guess, cut_short };
 
-/// What frames of a profile are told apart by: not by address.
+/// Identifies a frame in a profile. Addresses do not count.
 struct FrameLabel {
   FrameKind kind = FrameKind::root;
   std::string name{};    ///< "[libc.so.6]" where there is none
@@ -27,24 +27,24 @@ class Profile {
   struct Node {
     FrameLabel label{};
     std::size_t parent = 0;
-    std::uint64_t count = 0;  ///< of stacks that go through it
-    std::uint64_t own = 0;    ///< of stacks that end here
+    std::uint64_t count = 0;  ///< stacks that go through it
+    std::uint64_t own = 0;    ///< stacks that end here
     std::map<FrameLabel, std::size_t> callees{};
   };
 
   Profile() : nodes_(1) {}
 
-  /// `program`: the path of the target's program, whose frames are told from those of libraries. A stack that was cut
-  /// short has a frame of that name below its frames.
+  /// Adds a stack. `program` is the path of the target's program; its frames are distinguished from those of libraries.
+  /// A stack that was cut short gets a frame "[cut short]" below its frames.
   void add(const SeenStack& stack, const std::string& program);
 
-  /// The root is the first; every other one stands behind its parent.
+  /// The root comes first, and every other node after its parent.
   std::span<const Node> nodes() const noexcept { return nodes_; }
   std::uint64_t stacks() const noexcept { return nodes_.front().count; }
   std::uint64_t cut_short() const noexcept { return cut_short_; }
 
-  /// A line for each stack, "thread;main;f 12", in the order of the names: as stackcollapse programs write it, code
-  /// made at run time with "_[j]" behind it. Names are escaped, ';' in them is ':'.
+  /// Writes a line for each stack, "thread;main;f 12", in the order of the names, as stackcollapse programs do. The
+  /// names of code made at run time end with "_[j]". Names are escaped, and ';' in them becomes ':'.
   std::string folded() const;
 
  private:
