@@ -94,8 +94,8 @@ struct CallbackParts : unw_addr_space {
   std::once_flag asked_for_address_bits;
 };
 
-/// The order of sources is the list of registered procedures, then find_proc_info. For unknown code, the code itself is
-/// followed; with bold guesses, the frame pointer is used.
+/// The order of sources is the list of registered procedures, then find_proc_info. If code is unknown, its instructions
+/// are followed; with bold guesses, the frame pointer is used.
 struct CallbackSpace final : CallbackParts, AddressSpace {
   explicit CallbackSpace(const Arch& target) noexcept
       : CallbackParts(target), AddressSpace{cpu,     memory_of_target, no_modules, rows, CallbackParts::names,

@@ -121,10 +121,10 @@ typedef struct unw_save_loc {
    library never reads. All but put_unwind_info return 0 or a negative unw_error_t, which reaches the caller of the
    library unchanged. Comments name the members that may be null. */
 typedef struct unw_accessors {
-  /* Finds the procedure that covers ip; for a frame that has called another, ip is the address before its own. Without
-     need_unwind_info format, unwind_info and unwind_info_size are not read. With it, unwind_info points to the member
-     of unw_dyn_info_t's union that belongs to the format, in host memory and byte order. The size is that of the
-     member; if it is that of unw_dyn_info_t, unwind_info points to a whole one. It stays valid until put_unwind_info.
+  /* Finds the procedure that covers ip; for a frame that has called another, ip is the address before its own. format,
+     unwind_info and unwind_info_size are read only with need_unwind_info; unwind_info then points to the member of
+     unw_dyn_info_t's union that belongs to the format, in host memory and byte order. The size is that of the member;
+     if it is that of unw_dyn_info_t, unwind_info points to a whole one. It stays valid until put_unwind_info.
      -UNW_ENOINFO: the code is unknown; -UNW_ESTOPUNWIND: the walk ends here. Null: all code is unknown. */
   int (*find_proc_info)(unw_addr_space_t, unw_word_t ip, unw_proc_info_t*, int need_unwind_info, void*);
   /* Called once for each success with need_unwind_info. May be null. */
@@ -200,8 +200,8 @@ extern "C" {
    Signal-safe. */
 extern int unw_init_local(unw_cursor_t* cursor, unw_context_t* context);
 
-/* With flag 0 the same as unw_init_local. With UNW_INIT_SIGNAL_FRAME the context is a signal handler's third argument,
-   and the cursor is at the interrupted code. Other flags, or no context: -UNW_EINVAL. Signal-safe. */
+/* A variant with a flag: 0 is unw_init_local. If it is UNW_INIT_SIGNAL_FRAME, the context is a signal handler's third
+   argument, and the cursor is at the interrupted code. Other flags, or no context: -UNW_EINVAL. Signal-safe. */
 extern int unw_init_local2(unw_cursor_t* cursor, unw_context_t* context, int flag);
 
 /* Moves the cursor to the caller. > 0: it has moved. 0: this is the outermost frame, now and at every further call. <
@@ -296,7 +296,7 @@ extern unw_accessors_t* unw_get_accessors(unw_addr_space_t space);
 
 /* Sets the cursor to the frame whose registers access_reg gives; its IP is that of the next instruction. argument is
    passed to every callback. Errors are those of access_reg for IP and SP; -UNW_EINVAL: there is no space, or no
-   access_reg. With unw_local_addr_space it works like unw_init_local. Signal-safe for that space. */
+   access_reg. It works for unw_local_addr_space like unw_init_local. Signal-safe for that space. */
 extern int unw_init_remote(unw_cursor_t* cursor, unw_addr_space_t space, void* argument);
 
 /* Sets the data that is cached between walks: by default this process's code is cached, and nothing of other targets.
@@ -306,11 +306,12 @@ extern int unw_init_remote(unw_cursor_t* cursor, unw_addr_space_t space, void* a
 extern int unw_set_caching_policy(unw_addr_space_t space, unw_caching_policy_t policy);
 
 /* Makes room for that many cached rows of this process, at least 8192; no rows of other targets are cached. The room
-   never shrinks. Also flushes. Returns 0; -UNW_ENOMEM; -UNW_EINVAL: a flag was given. Thread-safe, not signal-safe. */
+   never shrinks. Cached data is flushed. Returns 0; -UNW_ENOMEM; -UNW_EINVAL: a flag was given. Thread-safe, not
+   signal-safe. */
 extern int unw_set_cache_size(unw_addr_space_t space, size_t size, int flag);
 
 /* Finds the procedure that covers ip, by a descriptor in one of the table formats whose data is in the target: for
-   find_proc_info callbacks. With need_unwind_info, unwind_info leads to the entry, and only the library can use it.
+   find_proc_info callbacks. If need_unwind_info is set, unwind_info leads to the entry, which only the library can use.
    Nothing has to be freed, and put_unwind_info gets a null one. -UNW_ENOINFO: the table has no such procedure; other
    errors are those of the table. Signal-safe for this process. */
 extern int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t space, unw_word_t ip, unw_dyn_info_t* descriptor,
@@ -362,8 +363,8 @@ typedef int (*unw_reg_states_callback)(void* token, void* data, size_t size, unw
 extern int unw_reg_states_iterate(unw_cursor_t* cursor, unw_reg_states_callback callback, void* token);
 
 /* Moves the cursor to the caller like unw_step, by data of unw_reg_states_iterate for the range of the cursor's IP, and
-   without any lookup. For a frame that has called another, the range is that of the address before its IP. Returns 0,
-   or a negative error; -UNW_EBADVERSION: the data has another format. Signal-safe. */
+   without any lookup. The range of a frame that has called another is that of the address before its IP. Returns 0, or
+   a negative error; -UNW_EBADVERSION: the data has another format. Signal-safe. */
 extern int unw_apply_reg_state(unw_cursor_t* cursor, void* data);
 
 /* Writes the return addresses of the calling function's stack, the caller's own first, and returns their number. This
@@ -372,8 +373,8 @@ extern int unw_apply_reg_state(unw_cursor_t* cursor, void* data);
    unw_flush_cache. Signal-safe. */
 extern int unw_backtrace(void** addresses, int size);
 
-/* A variant that starts at a context, with the flag of unw_init_local2; the first entry is the context's own IP.
-   Without a context it works like unw_backtrace. Signal-safe. */
+/* A variant that starts at a context, with the flag of unw_init_local2; the first entry is the context's own IP. If
+   there is no context, it works like unw_backtrace. Signal-safe. */
 extern int unw_backtrace2(void** addresses, int size, unw_context_t* context, int flag);
 
 #ifdef __cplusplus

@@ -34,7 +34,7 @@ typedef enum {
 /* Bytes of its C library's ucontext_t. */
 #define JITUNWIND_TDEP_CONTEXT_SIZE 768
 
-/* For the library's own use: the number of the CFA pseudo register. */
+/* The number of the CFA pseudo register; only the library uses it. */
 #define JITUNWIND_TDEP_CFA UNW_MIPS_CFA
 
 #include "libunwind-other.h"

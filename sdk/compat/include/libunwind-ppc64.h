@@ -43,7 +43,7 @@ typedef enum {
 /* Bytes of its C library's ucontext_t. */
 #define JITUNWIND_TDEP_CONTEXT_SIZE 1440
 
-/* For the library's own use: the number of the CFA pseudo register. */
+/* The number of the CFA pseudo register; only the library uses it. */
 #define JITUNWIND_TDEP_CFA UNW_PPC64_R1
 
 #include "libunwind-other.h"

@@ -35,7 +35,7 @@ typedef enum {
 /* Bytes of its C library's ucontext_t. */
 #define JITUNWIND_TDEP_CONTEXT_SIZE 960
 
-/* For the library's own use: the number of the CFA pseudo register. */
+/* The number of the CFA pseudo register; only the library uses it. */
 #define JITUNWIND_TDEP_CFA UNW_RISCV_X2
 
 #include "libunwind-other.h"

@@ -30,7 +30,7 @@ typedef enum {
 /* Bytes of its C library's ucontext_t. */
 #define JITUNWIND_TDEP_CONTEXT_SIZE 512
 
-/* For the library's own use: the number of the CFA pseudo register. */
+/* The number of the CFA pseudo register; only the library uses it. */
 #define JITUNWIND_TDEP_CFA UNW_S390X_CFA
 
 #include "libunwind-other.h"

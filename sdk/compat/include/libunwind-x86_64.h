@@ -68,7 +68,7 @@ typedef struct {
 
 #include "libunwind-common.h"
 
-/* For the library's own use: the number of the CFA pseudo register. */
+/* The number of the CFA pseudo register; only the library uses it. */
 #define JITUNWIND_TDEP_CFA UNW_X86_64_CFA
 
 #define unw_tdep_getcontext UNW_ARCH_OBJ(getcontext)

@@ -40,7 +40,7 @@ std::optional<Addr> address_of_segment(const std::string& core, int number) noex
   ElfW(Phdr) segment;
   if (number < 0 || read_at(file.number(), &head, sizeof head, 0) != long{sizeof head}) return std::nullopt;
   const std::uint64_t at = head.e_phoff + static_cast<std::uint64_t>(number) * sizeof segment;
-  // With more than PN_XNUM - 1 headers their count is elsewhere; bytes that are no header do not have this type.
+  // The count of more than PN_XNUM - 1 headers is elsewhere. Bytes that are not a header lack its type, checked below.
   if (head.e_phnum != PN_XNUM && number >= head.e_phnum) return std::nullopt;
   if (read_at(file.number(), &segment, sizeof segment, at) != long{sizeof segment} || segment.p_type != PT_LOAD)
     return std::nullopt;

@@ -40,7 +40,7 @@ inline int hold_row(const Target& target, unw_word_t ip, unw_proc_info_t& info) 
   return UNW_ESUCCESS;
 }
 
-/// find_proc_info. With need_unwind_info the answer holds a row, which give_back() frees. The row may come from any of
+/// find_proc_info. The answer to need_unwind_info holds a row, which give_back() frees. The row may come from any of
 /// the target's sources, and need not be in its memory.
 inline int find_proc_info(const Target& target, unw_word_t ip, unw_proc_info_t& info, bool need_unwind_info) noexcept {
   std::memset(&info, 0, sizeof info);
