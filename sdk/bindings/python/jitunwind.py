@@ -1,12 +1,12 @@
-"""jitunwind by ctypes: descriptions, walks of this process and of others, names, counters. For tests, and for looking at a
-process:
+"""jitunwind by ctypes: descriptions, walks of this process and of others, names, counters. It serves tests and the
+inspection of processes:
 
     import jitunwind
     for frame in jitunwind.Target.attach(pid).frames(0):
         print(hex(frame.pc), frame.name)
 
-The library is libjitunwind.so.1, or what JITUNWIND_LIBRARY in the environment names. Every error is a jitunwind.Error with
-code, text and remedy. One thread at a time for one object.
+The library is libjitunwind.so.1, or the file that JITUNWIND_LIBRARY in the environment names. Every error is a
+jitunwind.Error with code, text and remedy. Only one thread at a time may use an object.
 """
 import ctypes
 import os
@@ -93,7 +93,7 @@ Thread = namedtuple('Thread', 'id name signal is_stopped')
 
 
 class Error(Exception):
-    """What a function of the library refused: `name`, `code`, `at`, `place`, `remedy`, and the text."""
+    """A refusal of the library: `name`, `code`, `at`, `place`, `remedy`, and the text."""
 
     def __init__(self, code, error=None):
         self.code = code
@@ -106,7 +106,7 @@ class Error(Exception):
 
 
 def _call(function, *arguments):
-    """Of a function whose last argument is a ju_error."""
+    """Calls a function whose last argument is a ju_error."""
     error = _ErrorStruct(struct_size=ctypes.sizeof(_ErrorStruct))
     status = function(*arguments, ctypes.byref(error))
     if status not in (OK, END):
@@ -115,7 +115,7 @@ def _call(function, *arguments):
 
 
 def _text(function, *arguments):
-    """Of a function that writes a text of any length."""
+    """Returns the text, of any length, that a function writes."""
     length = _SIZE()
     status = function(*arguments, None, 0, ctypes.byref(length))
     if status == OK:
@@ -132,12 +132,12 @@ def version():
 
 
 def statistics():
-    """What the library has counted, by name: {'registrations': '1', ...}."""
+    """The counters of the library, by name: {'registrations': '1', ...}."""
     return dict(line.split(': ', 1) for line in _text(_statistics).splitlines() if ': ' in line)
 
 
 def symbolise(pc, is_return_address=False):
-    """(name, offset) of code of this process; None where there is no name."""
+    """(name, offset) of code of this process; None if there is no name."""
     room, offset = ctypes.create_string_buffer(1024), _U64()
     if _symbolise(pc, int(is_return_address), room, len(room), ctypes.byref(offset)) != OK:
         return None
@@ -156,7 +156,7 @@ def _frame_at(cursor):
 
 
 def _walk(cursor):
-    """Frames to the last one; Error where the walk cannot go on."""
+    """Yields the frames up to the last one; raises Error if the walk cannot go on."""
     while True:
         yield _frame_at(cursor)
         if _call(_step, cursor) == END:
@@ -164,7 +164,7 @@ def _walk(cursor):
 
 
 def frames():
-    """Frames of the calling thread, those of Python's interpreter among them, as a list: the thread goes on meanwhile."""
+    """A list of the calling thread's frames, including the interpreter's. It is a copy, because the thread goes on."""
     found = []
 
     def on_frame(cursor, _):
@@ -176,27 +176,27 @@ def frames():
 
 
 class Target:
-    """Another process, or a core file. A context manager; a process goes on when it ends."""
+    """Another process, or a core file. It is a context manager; the process goes on when it ends."""
 
     def __init__(self, handle):
         self._handle = handle
 
     @classmethod
     def attach(cls, pid, to_copy=False):
-        """Stops a process until close(); with `to_copy` only as long as its stacks are copied."""
+        """Stops a process until close(), or, with `to_copy`, only until its stacks are copied."""
         handle = _PTR()
         _call(_attach, pid, int(to_copy), ctypes.byref(handle))
         return cls(handle)
 
     @classmethod
     def open_core(cls, path):
-        """A core file."""
+        """Opens a core file."""
         handle = _PTR()
         _call(_open_core, os.fsencode(path), None, ctypes.byref(handle))
         return cls(handle)
 
     def threads(self):
-        """A Thread for each."""
+        """A Thread for each thread of the target."""
         found = []
         for i in range(_threads(self._handle)):
             thread = _Thread(struct_size=ctypes.sizeof(_Thread))
@@ -206,13 +206,13 @@ class Target:
         return found
 
     def frames(self, i=0):
-        """Frames of thread number `i`, innermost first."""
+        """Yields the frames of thread number `i`, innermost first."""
         cursor = _Cursor()
         _call(_target_cursor, self._handle, i, ctypes.byref(cursor))
         yield from _walk(ctypes.byref(cursor))
 
     def close(self):
-        """The process goes on."""
+        """Lets the process go on."""
         handle, self._handle = self._handle, None
         if handle:
             _target_free(handle)
@@ -256,14 +256,14 @@ class Description:
                 passed.append(ctypes.c_uint32(_by_name(cpu, argument.encode())))
             else:
                 passed.append(_I64(argument))
-        function(builder, *passed)  # mistakes come out of ju_build()
+        function(builder, *passed)  # ju_build() reports mistakes
 
     def rows(self, size=0):
-        """Every row of a procedure of that size."""
+        """All rows of a procedure of that size."""
         return _text(_rows, self._handle, size).splitlines()
 
     def register(self, start, size, name=None):
-        """Makes code at `start` known; until the Registration is cancelled."""
+        """Makes code at `start` known until the Registration is cancelled."""
         code = _Code(struct_size=ctypes.sizeof(_Code), start=start, size=size, name=name.encode() if name else None)
         handle = _PTR()
         _call(_register, self._handle, ctypes.byref(code), ctypes.byref(handle))
@@ -275,13 +275,13 @@ class Description:
 
 
 class Registration:
-    """Registered code. A context manager."""
+    """Registered code. It is a context manager."""
 
     def __init__(self, handle):
         self._handle = handle
 
     def cancel(self):
-        """Nothing reads its description any more."""
+        """Cancels the registration. On return nothing reads its description any more."""
         handle, self._handle = self._handle, None
         if handle:
             _call(_cancel, handle)

@@ -1,4 +1,4 @@
-//! Where the library is: JITUNWIND_LIB_DIR in the environment, else where the linker looks.
+//! Finds the library in JITUNWIND_LIB_DIR of the environment, else where the linker looks.
 fn main() {
     println!("cargo:rerun-if-env-changed=JITUNWIND_LIB_DIR");
     if let Ok(folder) = std::env::var("JITUNWIND_LIB_DIR") {

@@ -1,5 +1,5 @@
-//! The C interface of jitunwind as it is: `sdk/c/*.h` has what each function does, which threads may call it, and its
-//! errors. The crate `jitunwind` has safe types.
+//! Declares the C interface of jitunwind. `sdk/c/*.h` documents each function: its effect, its errors, and the threads
+//! that may call it. The crate `jitunwind` has safe types.
 #![allow(non_camel_case_types)]
 
 use std::os::raw::{c_char, c_int, c_void};

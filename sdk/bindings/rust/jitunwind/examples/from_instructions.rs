@@ -1,7 +1,7 @@
-//! A code generator that keeps what its prologue does as a list, as Cranelift does, and tells it on.
+//! A code generator that records its prologue as a list, as Cranelift does, and makes a description of it.
 use jitunwind::{Builder, Instruction};
 
-/// What the back end has recorded, each with the code offset behind the instruction.
+/// The steps that the back end has recorded, each with the code offset behind the instruction.
 enum Unwind {
     PushFrameRegisters { upward_offset_to_caller_sp: i64 },
     DefineNewFrame { downward_offset_to_clobbers: i64 },

@@ -1,7 +1,7 @@
-//! Describing, registering and walking code made at run time, by the C interface of jitunwind.
+//! Describes, registers and walks code made at run time, by the C interface of jitunwind.
 //!
-//! A [`Registration`] borrows the code that it speaks of: code cannot be freed while it is registered, and what was
-//! cancelled cannot be used again.
+//! A [`Registration`] borrows its code: code cannot be freed while it is registered, and a cancelled registration
+//! cannot be used again.
 //!
 //! ```
 //! use jitunwind::{Builder, Instruction::*};
@@ -37,7 +37,7 @@ use std::ops::Range;
 use std::os::raw::{c_char, c_int, c_void};
 use std::ptr;
 
-/// What was refused: the code's name, a sentence, what to do about it.
+/// A refusal: the error code's name, a sentence, and a remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     pub name: String,
@@ -76,7 +76,7 @@ fn call(function: impl FnOnce(*mut sys::ju_error) -> sys::ju_status) -> Result<s
     }
 }
 
-/// A name without NULs: what is behind one is left out.
+/// Cuts a name before its first NUL.
 fn c_string(text: &str) -> CString {
     CString::new(text.split('\0').next().unwrap_or("")).unwrap_or_default()
 }
@@ -86,23 +86,23 @@ pub fn version() -> u32 {
     unsafe { sys::ju_version() }
 }
 
-/// What an instruction does to the frame; registers by their names, offsets and sizes in bytes.
+/// An instruction's effect on the frame. Registers are given by name, offsets and sizes in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Instruction<'a> {
     Push(&'a str),
-    /// Of anything else: an argument, a scratch register.
+    /// Pushes anything but a saved register: an argument, a scratch register.
     PushOther,
     Pop(&'a str),
     PopOther,
     Enter(i64),
     Allocate(i64),
     Deallocate(i64),
-    /// Register, and how far above SP.
+    /// The register, and its distance above SP.
     SetFramePointer(&'a str, i64),
     MoveFramePointer(&'a str, i64),
     SaveAtSp(&'a str, i64),
     SaveAtFp(&'a str, i64),
-    /// The caller's value of the first is in the second from now on.
+    /// Moves the caller's value of the first register to the second.
     MoveTo(&'a str, &'a str),
     StorePair(&'a str, &'a str, i64),
     StorePairPre(&'a str, &'a str, i64),
@@ -120,19 +120,19 @@ pub enum Instruction<'a> {
     LoadPost(&'a str, i64),
     AuthenticateReturnAddress,
     PopReturnAddress(&'a str),
-    /// The instruction that leaves in the middle: code behind it has the state of the last [`Builder::remember`].
+    /// Leaves the procedure before its end: the code behind it has the state of the last [`Builder::remember`].
     Return,
     Call,
-    /// Of a procedure that pops so many bytes of arguments.
+    /// Calls a procedure that pops so many bytes of arguments.
     CalleePops(i64),
     /// A call that no exception leaves.
     Terminates,
 }
 
-/// Whose code is described.
+/// The CPU of the described code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cpu {
-    /// The one that this process runs on.
+    /// The CPU that this process runs on.
     Host,
     X86_64,
     Aarch64,
@@ -148,19 +148,19 @@ impl Cpu {
     }
 }
 
-/// A C++ type of exceptions: the address of its `std::type_info`, which the symbol `_ZTI...` has.
+/// The C++ type of an exception: the address of its `std::type_info`, the symbol `_ZTI...`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExceptionType(*const c_void);
 
 impl ExceptionType {
     /// # Safety
-    /// Whoever throws reads what is there: a `std::type_info`, for as long as the description or code made of it lives.
+    /// A throw reads a `std::type_info` at this address, which must live as long as the description and its code.
     pub unsafe fn at(type_info: *const c_void) -> ExceptionType {
         ExceptionType(type_info)
     }
 }
 
-/// Directives, for who counts instruction units: docs/directives.md.
+/// Directives, for code generators that count instruction units: docs/directives.md.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Directive<'a> {
     SaveReg(&'a str, &'a str),
@@ -172,25 +172,25 @@ pub enum Directive<'a> {
     CopyState(u64),
     Alias(u64),
     Stop,
-    /// As it is in memory: tag, predicate, register by libunwind's number, value.
+    /// The fields of a directive in memory: tag, predicate, register by libunwind's number, value.
     Op(i8, i8, i16, u64),
 }
 
-/// What is said of a procedure. Mistakes come out of [`Builder::build`], all at once.
+/// Collects the description of a procedure. [`Builder::build`] reports all mistakes at once.
 pub struct Builder {
     handle: *mut sys::ju_builder,
     cpu: Cpu,
 }
 
-// A handle is used by one thread at a time, whichever it is.
+// Any thread may use a handle, one at a time.
 unsafe impl Send for Builder {}
 
 impl Builder {
-    /// For code of the CPU that this process runs on.
+    /// Describes code of the CPU that this process runs on.
     pub fn new(name: &str) -> Builder {
         Builder::for_cpu(Cpu::Host, name)
     }
-    /// For code of another one, which is never registered here.
+    /// Describes code of another CPU, which cannot be registered here.
     pub fn for_cpu(cpu: Cpu, name: &str) -> Builder {
         let mut handle = ptr::null_mut();
         let name = c_string(name);
@@ -203,7 +203,7 @@ impl Builder {
         unsafe { sys::ju_register_by_name(self.cpu.number(), c_string(name).as_ptr()) }
     }
 
-    /// The bytes of one instruction; negative offsets count from the procedure's end.
+    /// Describes the instruction in these bytes. Negative offsets count from the procedure's end.
     pub fn say(self, at: Range<i64>, instruction: Instruction<'_>) -> Builder {
         use Instruction::*;
         let (begin, end, b) = (at.start, at.end, self.handle);
@@ -247,35 +247,36 @@ impl Builder {
         self
     }
 
-    /// A stack probe loop: what computes the final SP into `scratch`, what moves SP first, the jump that closes it.
+    /// Describes a stack probe loop: the instructions that compute the final SP into `scratch`, that first move SP, and
+    /// that jump back.
     pub fn probe_loop(self, bound: Range<i64>, first: Range<i64>, back: Range<i64>, bytes: i64, scratch: &str) -> Builder {
         let at = |range: Range<i64>| sys::ju_instruction { begin: range.start, end: range.end };
         unsafe { sys::ju_probe_loop(self.handle, at(bound), at(first), at(back), bytes, self.reg(scratch)) };
         self
     }
 
-    /// The state here is that of code behind every [`Instruction::Return`] from now on.
+    /// Remembers the state here for the code behind every following [`Instruction::Return`].
     pub fn remember(self) -> Builder {
         unsafe { sys::ju_remember(self.handle) };
         self
     }
-    /// The procedure has exactly this size.
+    /// Sets the procedure's exact size.
     pub fn size(self, bytes: usize) -> Builder {
         unsafe { sys::ju_set_size(self.handle, bytes as u64) };
         self
     }
-    /// The code ends in a jump, or in a call that does not return.
+    /// Declares that the code ends in a jump, or in a call that does not return.
     pub fn ends_without_return(self) -> Builder {
         unsafe { sys::ju_ends_without_return(self.handle) };
         self
     }
-    /// The row from this code offset on, as text.
+    /// Sets the row from this code offset on, as text.
     pub fn row_at(self, offset: i64, row: &str) -> Builder {
         unsafe { sys::ju_row_at(self.handle, offset, c_string(row).as_ptr()) };
         self
     }
 
-    /// The frame as it is when this code is entered, as text; CFA - SP where the row does not say it.
+    /// Sets the row at the code's entry, as text, and CFA - SP if the row does not give it.
     pub fn entry_state(self, row: &str, sp_distance: Option<i64>) -> Builder {
         let row = c_string(row);
         unsafe {
@@ -287,24 +288,25 @@ impl Builder {
         self
     }
     /// # Safety
-    /// Whoever throws calls what is there, an `_Unwind_Personality_Fn`.
+    /// A throw calls the `_Unwind_Personality_Fn` at this address.
     pub unsafe fn personality(self, routine: u64) -> Builder {
         sys::ju_set_personality(self.handle, routine);
         self
     }
     /// # Safety
-    /// The personality routine reads what is there.
+    /// The personality routine reads the memory at this address.
     pub unsafe fn lsda(self, address: u64) -> Builder {
         sys::ju_set_lsda(self.handle, address);
         self
     }
-    /// Value of the global pointer, on CPUs that have one.
+    /// Sets the value of the global pointer, on CPUs that have one.
     pub fn gp(self, value: u64) -> Builder {
         unsafe { sys::ju_set_gp(self.handle, value) };
         self
     }
 
-    /// An exception that leaves a call in these bytes goes on at this code offset, for the reasons given right behind.
+    /// Makes an exception that leaves a call in these bytes continue at this code offset, for the reasons that the next
+    /// calls give.
     pub fn call_site(self, at: Range<i64>, landing_pad: i64) -> Builder {
         unsafe { sys::ju_call_site(self.handle, at.start, at.end, landing_pad) };
         self
@@ -331,12 +333,12 @@ impl Builder {
         self
     }
 
-    /// Begins the next region of directives: so many units; negative: the last ones of the procedure.
+    /// Begins the next region of directives, of so many units. A negative count is for the last units of the procedure.
     pub fn region(self, insn_count: i32) -> Builder {
         unsafe { sys::ju_region(self.handle, insn_count) };
         self
     }
-    /// A directive of this region; `when` counts units from its start.
+    /// Adds a directive to this region; `when` counts units from its start.
     pub fn directive(self, when: i32, directive: Directive<'_>) -> Builder {
         use Directive::*;
         let b = self.handle;
@@ -357,7 +359,7 @@ impl Builder {
         self
     }
 
-    /// Checks everything. The error's text has a line for each mistake.
+    /// Checks the whole description. The error's text has a line for each mistake.
     pub fn build(&self) -> Result<Description, Error> {
         let mut handle = ptr::null_mut();
         call(|error| unsafe { sys::ju_build(self.handle, &mut handle, error) })?;
@@ -376,7 +378,7 @@ pub struct Description {
     handle: *mut sys::ju_description,
 }
 
-// Immutable; any number of threads at a time.
+// A description is immutable, so several threads may use it at a time.
 unsafe impl Send for Description {}
 unsafe impl Sync for Description {}
 
@@ -390,32 +392,32 @@ impl Description {
         String::from_utf8_lossy(&text).into_owned()
     }
 
-    /// Every row of a procedure of that size, a line each; 0: of its own size.
+    /// Returns all rows of a procedure of that size, a line each. If it is 0, the procedure has its own size.
     pub fn rows(&self, bytes: usize) -> String {
         self.text(|into, room, length| unsafe {
             sys::ju_description_rows(self.handle, bytes as u64, into, room, length)
         })
     }
-    /// The row at a code offset of a procedure of that size.
+    /// Returns the row at a code offset of a procedure of that size.
     pub fn row(&self, offset: usize, bytes: usize) -> String {
         self.text(|into, room, length| unsafe {
             sys::ju_description_row(self.handle, offset as u64, bytes as u64, into, room, length)
         })
     }
-    /// The directives, a line each.
+    /// Returns the directives, a line each.
     pub fn directives(&self) -> String {
         self.text(|into, room, length| unsafe { sys::ju_description_directives(self.handle, into, room, length) })
     }
-    /// What is legal but may be a mistake, a line each.
+    /// Returns warnings about legal statements that may be mistakes, a line each.
     pub fn warnings(&self) -> String {
         self.text(|into, room, length| unsafe { sys::ju_description_warnings(self.handle, into, room, length) })
     }
-    /// The only size in bytes that it fits, if there is one.
+    /// Returns the size in bytes of the code that it fits, if it fits one size only.
     pub fn size(&self) -> Option<usize> {
         let size = self.facts().size as usize;
         (size != 0).then_some(size)
     }
-    /// The least size in bytes that it fits.
+    /// Returns the least size in bytes of code that it fits.
     pub fn min_size(&self) -> usize {
         self.facts().min_size as usize
     }
@@ -426,7 +428,7 @@ impl Description {
         facts
     }
 
-    /// Makes code known to every walk of this process, for as long as the registration lives.
+    /// Makes code known to every walk of this process, as long as the registration lives.
     pub fn register<'code>(&self, code: &'code [u8]) -> Result<Registration<'code>, Error> {
         let place = sys::ju_code {
             struct_size: std::mem::size_of::<sys::ju_code>(),
@@ -449,7 +451,7 @@ impl Drop for Description {
     }
 }
 
-/// Registered code. Dropping it cancels: on return nothing reads its description any more.
+/// Registered code. Dropping it cancels the registration: on return nothing reads its description any more.
 pub struct Registration<'code> {
     handle: *mut sys::ju_registration,
     range: Range<u64>,
@@ -459,11 +461,11 @@ pub struct Registration<'code> {
 unsafe impl Send for Registration<'_> {}
 
 impl Registration<'_> {
-    /// Addresses of the code.
+    /// Returns the addresses of the code.
     pub fn range(&self) -> Range<u64> {
         self.range.clone()
     }
-    /// The same as dropping it.
+    /// Cancels the registration, as dropping it does.
     pub fn cancel(self) {}
 }
 
@@ -479,7 +481,7 @@ pub struct Frame {
     pub pc: u64,
     pub sp: u64,
     pub depth: u32,
-    /// As it is in symbol tables, or was registered.
+    /// The name in the symbol table or in the registration; not demangled.
     pub name: Option<String>,
     pub is_guess: bool,
 }
@@ -500,7 +502,7 @@ struct Visit<'a> {
 
 unsafe extern "C" fn on_frame(cursor: *const sys::ju_cursor, context: *mut c_void) -> c_int {
     let visit = &mut *(context as *mut Visit<'_>);
-    // A panic must not pass the library's frames: it goes on behind the walk.
+    // A panic must not unwind the library's frames; it is resumed after the walk.
     match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (visit.see)(frame_at(cursor)))) {
         Ok(go_on) => c_int::from(!go_on),
         Err(panic) => {
@@ -510,8 +512,8 @@ unsafe extern "C" fn on_frame(cursor: *const sys::ju_cursor, context: *mut c_voi
     }
 }
 
-/// Frames of this thread, the innermost first, as long as `see` returns true. Ok: to the outermost frame, or to where
-/// `see` said.
+/// Walks the frames of this thread, the innermost first, as long as `see` returns true. Ok: the outermost frame was
+/// reached, or `see` ended the walk.
 pub fn walk(mut see: impl FnMut(Frame) -> bool) -> Result<(), Error> {
     let mut visit = Visit { see: &mut see, panic: None };
     let walked = call(|error| unsafe {
@@ -526,7 +528,7 @@ pub fn walk(mut see: impl FnMut(Frame) -> bool) -> Result<(), Error> {
     walked.map(|_| ())
 }
 
-/// The name of code of this process, and how far behind its start `pc` is.
+/// Returns the name of code of this process, and the distance of `pc` from its start.
 pub fn symbolise(pc: u64) -> Option<(String, u64)> {
     let (mut name, mut offset) = ([0 as c_char; 512], 0);
     let status = unsafe { sys::ju_symbolise(pc, 0, name.as_mut_ptr(), name.len(), &mut offset) };

@@ -1,4 +1,4 @@
-//! What the tests of the C interface show, by the safe types.
+//! Tests of the C interface, repeated with the safe types.
 use jitunwind::{walk, Builder, Instruction::*};
 use std::sync::Mutex;
 

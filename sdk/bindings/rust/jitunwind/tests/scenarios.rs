@@ -1,5 +1,5 @@
-//! The descriptions of the tests in C, by the safe types: rows and directives are those of C, which `scenarios.txt` has. A
-//! test of the library compares the file with what C says.
+//! Descriptions of the tests in C, made with the safe types. Rows and directives equal those of C in `scenarios.txt`; a
+//! test of the library compares this file with the results in C.
 use jitunwind::{Builder, Cpu, Directive, ExceptionType, Instruction::*};
 
 type Describe = fn(Builder, ExceptionType, ExceptionType) -> Builder;
@@ -332,9 +332,9 @@ fn scenarios() -> Vec<(&'static str, Cpu, Describe)> {
 
 static TYPES: [u64; 4] = [0; 4];
 
-/// As the file has it: name, rows of the least size or of its own, directives, warnings.
+/// Formats a description as the file does: name, rows of the least size or of its own, directives, warnings.
 fn text_of(name: &str, cpu: Cpu, describe: Describe) -> String {
-    // Nothing is thrown: these are addresses, and no more.
+    // Nothing is thrown, so these addresses are never read.
     let (a, b) = unsafe { (ExceptionType::at((&TYPES[0] as *const u64).cast()), ExceptionType::at((&TYPES[2] as *const u64).cast())) };
     let description = describe(Builder::for_cpu(cpu, name), a, b).build().unwrap();
     let size = description.size().unwrap_or(200);
