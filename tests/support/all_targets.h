@@ -1,4 +1,4 @@
-// Every CPU that there is a table of, in each byte order that it has: for tests that have a CPU as their parameter.
+// All CPUs that have a table, in each of their byte orders: for tests whose parameter is a CPU.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ inline std::vector<Arch> all_targets() {
   return targets;
 }
 
-/// As GoogleTest wants it: "x86_64_little".
+/// Names a parameter in a form that GoogleTest accepts: "x86_64_little".
 inline std::string target_name(const testing::TestParamInfo<Arch>& info) {
   std::string name = info.param.name + std::string(info.param.big_endian ? "_big" : "_little");
   std::ranges::replace(name, '-', '_');

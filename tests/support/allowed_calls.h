@@ -1,4 +1,4 @@
-// System calls that a test forbids itself, has refused, or stops at.
+// System calls that a test forbids to itself, makes fail, or stops at.
 #pragma once
 
 #include <linux/filter.h>
@@ -18,7 +18,8 @@ inline bool install(std::span<sock_filter> program) {
   return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
-/// These calls get the one answer (seccomp(2), "Seccomp filters": SECCOMP_RET_...), all others the other.
+/// Makes a filter that gives `answer` to these calls and `others` to all others (seccomp(2), "Seccomp filters":
+/// SECCOMP_RET_...).
 inline std::vector<sock_filter> answers(std::span<const unsigned> calls, unsigned answer, unsigned others) {
   std::vector<sock_filter> program{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
   for (const unsigned call : calls) {
@@ -29,19 +30,19 @@ inline std::vector<sock_filter> answers(std::span<const unsigned> calls, unsigne
   return program;
 }
 
-/// From now on every system call but these kills the process.
+/// Makes every other system call kill the process from now on.
 inline bool allow_only(const std::vector<unsigned>& calls) {
   auto program = answers(calls, SECCOMP_RET_ALLOW, SECCOMP_RET_KILL_PROCESS);
   return install(program);
 }
-/// From now on these fail with one error, whatever they are asked.
+/// Makes these calls fail with one error from now on, whatever their arguments are.
 inline bool refuse(const std::vector<unsigned>& calls, unsigned error) {
   auto program = answers(calls, SECCOMP_RET_ERRNO | error, SECCOMP_RET_ALLOW);
   return install(program);
 }
 
-/// Of the calling thread: it waits where the program answers SECCOMP_RET_USER_NOTIF, until somebody answers what is
-/// read of the descriptor. Below 0: errno says why not.
+/// Installs a filter for the calling thread. If it answers SECCOMP_RET_USER_NOTIF, the thread waits until somebody
+/// answers the notification that is read from the returned descriptor. Below 0: errno has the error.
 inline int install_and_listen(std::span<sock_filter> program) {
   const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
   ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);

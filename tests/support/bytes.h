@@ -1,4 +1,4 @@
-// Bytes that tests make: numbers of any size and order, one behind the other.
+// Byte strings for tests: numbers of any size and byte order, one after the other.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +15,11 @@ namespace jitunwind::test {
 
 using RawBytes = std::vector<std::byte>;
 
-/// Appended in one expression: Bytes().u8(0x0c).uleb(7).uleb(8).
+/// A byte string that is built in one expression: Bytes().u8(0x0c).uleb(7).uleb(8).
 class Bytes {
  public:
   Bytes() = default;
-  /// `word`: of 4 bytes or 8.
+  /// `word` is 4 or 8 bytes.
   static Bytes in_order(bool big_endian, std::size_t word = 8) {
     Bytes bytes;
     bytes.big_endian_ = big_endian;
@@ -47,20 +47,20 @@ class Bytes {
   Bytes& characters(std::string_view s) {
     return append(s.size(), [&](ByteWriter& w) { w.bytes(std::as_bytes(std::span(s))); });
   }
-  /// With its end.
+  /// Appends the characters and the terminating NUL.
   Bytes& text(std::string_view s) { return characters(s).u8(0); }
   Bytes& add(const Bytes& other) {
     data_.insert(data_.end(), other.data_.begin(), other.data_.end());
     return *this;
   }
-  /// A block: length and contents.
+  /// Appends a block: its length and its contents.
   Bytes& block(const Bytes& contents) { return uleb(contents.size()).add(contents); }
   Bytes& fill(std::size_t count, unsigned value) {
     data_.insert(data_.end(), count, static_cast<std::byte>(value));
     return *this;
   }
   Bytes& align(std::size_t unit) { return fill((unit - data_.size() % unit) % unit, 0); }
-  /// Overwrites what was written before.
+  /// Overwrites bytes that were written before.
   Bytes& put(std::size_t at, std::uint64_t v, std::size_t size) {
     ByteWriter w{std::span<std::byte>(data_).subspan(at, size), big_endian_};
     w.unsigned_of(v, size);

@@ -1,4 +1,4 @@
-// Memory that is bytes of the test's own, at one address; everything else is unreadable.
+// Memory that consists of the test's bytes at one address; everything else is unreadable.
 #pragma once
 
 #include <algorithm>

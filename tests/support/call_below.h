@@ -1,4 +1,4 @@
-// Calls of a procedure under test from different places of the stack.
+// Calls a procedure under test from different places on the stack.
 #pragma once
 
 #include <alloca.h>
@@ -9,7 +9,7 @@ extern "C" void jitunwind_marked_call(void (*target)());
 
 namespace jitunwind::test {
 
-/// Calls it with SP `bytes`, a multiple of 16, below where it would be otherwise.
+/// Calls it with an SP that is lower by `bytes`, a multiple of 16.
 [[gnu::noinline]] inline void call_below(void (*target)(), std::size_t bytes) {
   void* volatile memory = alloca(bytes);
   (void)memory;

@@ -1,5 +1,5 @@
-// Writes CIEs, FDEs and their instructions for tests, correct ones and others. Every length and number is what the test
-// says or, where it says nothing, what is right.
+// Writes CIEs, FDEs and their instructions for tests, correct ones and wrong ones. Every length and number is the one
+// that the test gives or else the correct one.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ struct CieSpec {
   std::uint64_t code_alignment = 1;
   std::int64_t data_alignment = -8;
   std::uint64_t return_address = 16;
-  unsigned address_size = 8;  ///< of version 4
+  unsigned address_size = 8;  ///< in version 4
   unsigned segment_size = 0;
   Bytes instructions{0x0c, 7, 8, 0x90, 1};  ///< cfa=rsp+8 ra=[cfa-8]
 };
@@ -34,11 +34,11 @@ class CfiSection {
                       bool big_endian = false)
       : data_(Bytes::in_order(big_endian)), address_(address), format_(format), wide_(wide), big_endian_(big_endian) {}
 
-  /// Where the next byte will be.
+  /// The address of the next byte.
   Addr here() const { return address_ + data_.size(); }
   Bytes bytes() const { return Bytes::in_order(big_endian_); }
 
-  /// Address of the CIE.
+  /// Appends a CIE and returns its address.
   Addr cie(const CieSpec& spec) {
     Bytes body = bytes();
     body.u8(spec.version).text(spec.augmentation);
@@ -53,12 +53,12 @@ class CfiSection {
     return entry(format_ == Format::eh_frame ? 0 : ~std::uint64_t{0}, body);
   }
 
-  /// Address of the FDE. `body` is all behind the CIE pointer.
+  /// Appends an FDE and returns its address. `body` is everything behind the CIE pointer.
   Addr fde(Addr cie, const Bytes& body) {
     const Addr id_at = here() + (wide_ ? 12 : 4);
     return entry(format_ == Format::eh_frame ? id_at - cie : cie - address_, body);
   }
-  /// With absolute pointers of 8 bytes and no augmentation data.
+  /// Appends an FDE with absolute pointers of 8 bytes and no augmentation data.
   Addr fde(Addr cie, Addr begin, std::uint64_t size, const Bytes& instructions) {
     return fde(cie, bytes().u64(begin).u64(size).add(instructions));
   }

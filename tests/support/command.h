@@ -1,4 +1,4 @@
-// Runs the tools that tests compare with and make files with, and waits for what they come to.
+// Runs the tools that tests make files with and compare with, and collects their results.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 
 namespace jitunwind::test {
 
-/// What a shell command prints. The test fails when the command does.
+/// Returns what a shell command prints. The test fails if the command fails.
 inline std::string output_of(const std::string& command) {
   int status = 0;
   const std::string text = output_of(command, status);
@@ -29,7 +29,7 @@ struct Ended {
   std::string text;
 };
 
-/// Standard output and error, and how a program ended: the exit status, or 128 + the signal.
+/// Returns standard output and error, and how the program ended: the exit status, or 128 + the signal.
 inline Ended run(const std::string& command) {
   const auto lines = lines_of(output_of("{ " + command + " ; } 2>&1; echo $?"));
   Ended ended{std::stoi(lines.back()), {}};
@@ -37,7 +37,7 @@ inline Ended run(const std::string& command) {
   return ended;
 }
 
-/// A folder that goes with the object.
+/// A folder that is removed with the object.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -59,8 +59,8 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-/// Until the process waits in one of these system calls, each of which is one place of its code. False: it does not
-/// come to that.
+/// Waits until the process is in one of these system calls, each of which stands for one place of its code. Returns
+/// false if it does not get there.
 inline bool waits_in(pid_t process, std::initializer_list<long> calls) {
   const std::string file = "/proc/" + std::to_string(process) + "/syscall";
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <new>
 
-// The linker's --wrap leads malloc and free to the other two.
+// The linker's --wrap redirects malloc and free to the __wrap_ functions.
 extern "C" {
 void* __real_malloc(std::size_t size);
 void __real_free(void* memory);
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t k_any = static_cast<std::size_t>(-1);
 thread_local std::size_t count = 0, given_back = 0;
-thread_local std::size_t last = k_any;  // what `count` cannot pass
+thread_local std::size_t last = k_any;  // `count` never exceeds it
 
 constexpr auto k_usual = std::align_val_t{__STDCPP_DEFAULT_NEW_ALIGNMENT__};
 

@@ -1,4 +1,4 @@
-// How long a thread has worked, whatever else the machine does.
+// The CPU time of a thread, which the load of the machine does not change.
 #pragma once
 
 #include <time.h>

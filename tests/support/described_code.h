@@ -1,4 +1,4 @@
-// Rows of code that is described but not registered: what a judge asks when the description itself is judged.
+// Rows of code that is described but not registered, for a judge that is to judge the description itself.
 #pragma once
 
 #include <utility>

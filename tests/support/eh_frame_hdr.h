@@ -1,4 +1,4 @@
-// The .eh_frame_hdr of the C library, by what the dynamic linker says of it.
+// The .eh_frame_hdr of the C library as the dynamic linker reports it.
 #pragma once
 
 #include <libunwind.h>
@@ -8,7 +8,7 @@
 
 namespace jitunwind::test {
 
-/// Where it is, and the code of its module.
+/// The header's address and size, and the code of its module.
 struct Hdr {
   unw_word_t at = 0, size = 0, begin = 0, end = 0;
 };

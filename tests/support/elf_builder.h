@@ -23,7 +23,7 @@ struct BuiltSection {
   std::uint32_t link = 0;
   std::uint64_t entry_size = 0;
   std::uint64_t alignment = 4;
-  std::uint64_t size = 0;  ///< of SHT_NOBITS
+  std::uint64_t size = 0;  ///< for SHT_NOBITS
 };
 
 struct BuiltSegment {
@@ -34,7 +34,7 @@ struct BuiltSegment {
   std::uint64_t file_size = 0;
   std::uint64_t memory_size = 0;
   std::uint64_t alignment = 4;
-  std::optional<std::size_t> section{};  ///< that it consists of, which says where in the file it is
+  std::optional<std::size_t> section{};  ///< its contents, which have a place in the file
 };
 
 struct BuiltSymbol {
@@ -46,8 +46,8 @@ struct BuiltSymbol {
   unsigned section = 0;
 };
 
-/// ELF header, program headers, sections in their order at multiples of 16, section headers. Section 0 and the section
-/// names, as the last one, come by themselves.
+/// Writes the ELF header, program headers, the sections in their order at multiples of 16, and section headers. It adds
+/// section 0, and the section names as the last section.
 class ElfBuilder {
  public:
   ElfBuilder(bool is_64, bool big_endian) : is_64(is_64), big_endian(big_endian) {}
@@ -56,12 +56,12 @@ class ElfBuilder {
   bool big_endian;
   std::uint16_t type = ET_DYN;
   std::uint16_t machine = EM_X86_64;
-  bool numbers_in_section_0 = false;  ///< as when there are too many for the header's fields
+  bool numbers_in_section_0 = false;  ///< as if they were too many for the header's fields
   std::vector<BuiltSection> sections{};
   std::vector<BuiltSegment> segments{};
 
   Bytes bytes() const { return Bytes::in_order(big_endian, is_64 ? 8 : 4); }
-  /// A table; the empty symbol in front comes by itself.
+  /// Makes a symbol table, with the empty symbol in front.
   RawBytes symbols(const std::vector<BuiltSymbol>& all) const {
     Bytes table = bytes().fill(is_64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym), 0);
     for (const BuiltSymbol& s : all) {
@@ -79,7 +79,7 @@ class ElfBuilder {
   std::size_t header_size() const { return is_64 ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr); }
   std::size_t segment_size() const { return is_64 ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr); }
   std::size_t section_size() const { return is_64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr); }
-  /// File offset of the contents of sections[index].
+  /// Returns the file offset of the contents of sections[index].
   std::size_t offset_of(std::size_t index) const {
     std::size_t at = rounded(header_size() + segments.size() * segment_size());
     for (std::size_t i = 0; i < index; ++i) at = rounded(at + sections[i].data.size());

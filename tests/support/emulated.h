@@ -1,12 +1,12 @@
-// How often a test repeats what it does at random.
+// The number of repetitions of random tests.
 #pragma once
 
 #include <cstddef>
 
 namespace jitunwind::test {
 
-/// An emulator takes each repetition some fifty times as long as a CPU does: there an eighth of them must do, and so in
-/// runs that are to take minutes. The gate has all of them.
+/// An emulator takes about fifty times as long as a CPU for each repetition. An eighth of them must do there, and in
+/// runs that are to take minutes. The gate runs all of them.
 constexpr std::size_t repetitions(std::size_t natively) noexcept {
 #if defined(JITUNWIND_EMULATED) || defined(JITUNWIND_FEW_REPETITIONS)
   return natively / 8;

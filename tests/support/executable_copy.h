@@ -11,7 +11,7 @@
 
 namespace jitunwind::test {
 
-/// Of one page or more; at `place`, unless that is null.
+/// Maps one page or more; at `place`, unless that is null.
 inline void* map_anew(void* place, std::size_t size, int protection) {
   const int fixed = place != nullptr ? MAP_FIXED : 0;
   void* const memory = ::mmap(place, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | fixed, -1, 0);
@@ -19,7 +19,7 @@ inline void* map_anew(void* place, std::size_t size, int protection) {
   return memory;
 }
 
-/// A page for code that comes and goes: whatever is in it is at the same address.
+/// A page for code that comes and goes: all code on it has the same address.
 class Place {
  public:
   Place() : memory_(map_anew(nullptr, 1, PROT_NONE)) {}
@@ -33,7 +33,7 @@ class Place {
   void* memory_;
 };
 
-/// Executable memory with a copy of `bytes`, anywhere or in a place that has nothing else.
+/// Executable memory with a copy of `bytes`, anywhere or in a place that is empty.
 class ExecutableCopy {
  public:
   explicit ExecutableCopy(const std::vector<std::uint8_t>& bytes, const Place* place = nullptr)

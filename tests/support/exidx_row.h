@@ -10,7 +10,7 @@
 
 namespace jitunwind::test {
 
-/// Or "no row", or "error " and its name.
+/// Returns the row, or "no row", or "error " and the error's name.
 inline std::string exidx_row(const SectionBytes& exidx, const Memory& memory, Addr pc, const Arch& arch = arch::arm) {
   const NoModules modules;
   const AddressSpace space{arch, memory, modules, {}, {}};

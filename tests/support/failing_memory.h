@@ -1,12 +1,12 @@
-// Memory that fails at random: malloc and its relatives, and mmap, for a thread that has asked for it. Sanitizers bring
-// functions of their own, and there nothing fails. Link failing_memory.cpp.
+// Makes malloc, its relatives, and mmap fail at random, for a thread that asks for it. Nothing fails under sanitizers,
+// which have functions of their own. Link failing_memory.cpp.
 #pragma once
 
 #include <cstddef>
 
 namespace jitunwind::test {
 
-/// For as long as it lives one in `one_in` of this thread's requests fails, about. May be nested; 0: none.
+/// Makes about one in `one_in` of this thread's requests fail as long as it lives; 0: none. Objects may be nested.
 class FailingMemory {
  public:
   explicit FailingMemory(unsigned one_in) noexcept;
@@ -18,7 +18,7 @@ class FailingMemory {
   unsigned before_;
 };
 
-/// How many requests have failed, in the whole process.
+/// Counts the failed requests of the whole process.
 std::size_t failed_requests() noexcept;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -49,7 +49,7 @@ class GivenRows : public RowSource {
   std::vector<std::pair<Addr, Error>> broken_;
 };
 
-/// Everything a cursor needs, on any CPU.
+/// An address space with everything that a cursor needs, on any CPU.
 struct FakeSpace {
   explicit FakeSpace(const Arch& a, bool big_endian = false) : arch(a), memory(big_endian), rows(a) {}
 

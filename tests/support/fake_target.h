@@ -1,5 +1,5 @@
-// Structures of libunwind-dynamic.h written into a target's memory, as a compiler for its word size and byte order lays
-// them out.
+// Writes structures of libunwind-dynamic.h into a target's memory, in the layout of a compiler for its word size and
+// byte order.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace jitunwind::test {
 
-/// A target is a memory and an Arch that says how it looks.
+/// A target is a memory, and an Arch that gives its layout.
 class FakeTarget {
  public:
   explicit FakeTarget(const Arch& arch) : arch(arch), memory(arch.big_endian) {}
@@ -28,7 +28,7 @@ class FakeTarget {
     return at;
   }
 
-  /// A list of regions of this process, with all that it leads to.
+  /// Copies a list of regions of this process and everything that it refers to.
   Addr put_regions(const unw_dyn_region_info_t* region) {
     if (!region) return 0;
     const Addr word = arch.word_size;
@@ -49,7 +49,7 @@ class FakeTarget {
     return at;
   }
 
-  /// `last_member`: regions, or table_data; an address of the target. Returns where it is.
+  /// Writes a descriptor and returns its address. `last_member` is an address of the target: regions or table_data.
   Addr put_descriptor(const unw_dyn_info_t& info, Addr last_member, Addr next = 0) {
     const unsigned word = arch.word_size;
     const Addr at = allocate(8 * word + 16);

@@ -1,4 +1,4 @@
-// What handlers of tests need to know of ThreadSanitizer.
+// Signal contexts for handlers of tests, with and without ThreadSanitizer.
 #pragma once
 
 #include <libunwind.h>
@@ -7,8 +7,8 @@
 
 namespace jitunwind::test {
 
-/// What a handler can walk from: the stack that its signal interrupted. ThreadSanitizer runs handlers later than the
-/// kernel does and hands them the context of then: there it is the handler's own stack.
+/// The context that a handler can walk from: that of the interrupted code. ThreadSanitizer runs handlers later than the
+/// kernel does and passes them a stale context. There it is the context of the handler itself.
 struct HandlerContext {
 #ifdef __SANITIZE_THREAD__
   static constexpr int k_kind = 0;
@@ -20,7 +20,8 @@ struct HandlerContext {
 
 }  // namespace jitunwind::test
 
-/// Declares `name` in a handler, whose last argument is `given`. In the handler's own frame, which walks pass.
+/// Declares `name` in a handler whose last argument is `given`. It is a macro because the context must be that of the
+/// handler's own frame, which walks pass.
 #ifdef __SANITIZE_THREAD__
 #define JITUNWIND_HANDLER_CONTEXT(name, given) \
   unw_context_t name##_here;                   \

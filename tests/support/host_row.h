@@ -1,5 +1,5 @@
-// Rows of this CPU, written for any: SP and FP are its stack and frame pointer, SAVED is another register that calls
-// preserve, and words have 8 bytes: where they have 4, every offset is half of what is written.
+// Rows of this CPU, written for any CPU. SP and FP stand for its stack and frame pointer, SAVED for another register
+// that calls preserve. Offsets are written for words of 8 bytes, and are halved if words have 4.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// A procedure made at run time that calls through, FrameCode of this CPU. Registered as long as the object lives.
+// A procedure made at run time that calls through: this CPU's FrameCode. It is registered as long as the object lives.
 #pragma once
 
 #include <sys/mman.h>
@@ -19,28 +19,28 @@ class JitFrame {
  public:
   using Callee = void* (*)(void*);
 
-  /// `personality` and `lsda`: addresses, 0 for none.
+  /// `personality` and `lsda` are addresses; 0: none.
   explicit JitFrame(Addr personality = 0, Addr lsda = 0) {
     auto builder = described();
     if (personality != 0) builder.personality(personality);
     if (lsda != 0) builder.lsda(lsda);
     make(builder);
   }
-  /// On a page that must be free.
+  /// The page for the code, which must be free.
   struct On {
     Addr page;
   };
   explicit JitFrame(On place) { make(described(), place.page); }
-  /// With one row for all of it, right or wrong: host_row().
+  /// Describes all of the code by one row, right or wrong: host_row().
   explicit JitFrame(const char* row) {
     auto builder = host::describe("jit_frame");
     builder.row_at(0, host_row(row));
     make(builder);
   }
-  /// Described with labels for many states of the frame.
+  /// Chooses the description with labels for many states of the frame.
   struct ManyStates {};
   explicit JitFrame(ManyStates) { make(FrameCode::with_many_states("jit_frame")); }
-  /// Said to unwind like other code.
+  /// Describes the code as an alias of other code.
   struct AliasOf {
     Addr at;
   };
@@ -64,7 +64,7 @@ class JitFrame {
   std::uint64_t size() const { return sizeof FrameCode::k_bytes; }
   Registration& registration() { return registration_; }
 
-  /// What its own registration says.
+  /// The description that the frame is registered with by default.
   static host::Builder described() { return FrameCode::described("jit_frame"); }
 
  private:

@@ -1,4 +1,4 @@
-// Memory at whose end structures are put, so that whoever reads behind them is seen.
+// Memory that ends at an unmapped page, so that reads behind a structure fault.
 #pragma once
 
 #include <sys/mman.h>
@@ -7,7 +7,7 @@
 
 namespace jitunwind::test {
 
-/// A page behind which nothing is mapped.
+/// A page that is followed by an unmapped one.
 class LastPage {
  public:
   LastPage()
@@ -17,7 +17,7 @@ class LastPage {
   ~LastPage() { ::munmap(begin_, 2 * k_page); }
   LastPage(const LastPage&) = delete;
   LastPage& operator=(const LastPage&) = delete;
-  /// Room at its end.
+  /// Returns room at the page's end.
   template <class T>
   T* last(std::size_t size = sizeof(T)) const {
     return reinterpret_cast<T*>(begin_ + k_page - size);

@@ -1,4 +1,4 @@
-// Libraries that tests open are linked by each linker that is there: their names say by which.
+// Libraries that tests open are linked by each linker that is installed; their names tell the linker.
 #pragma once
 
 #include <initializer_list>
@@ -18,7 +18,8 @@ inline constexpr bool k_has_lld = true;
 inline constexpr bool k_has_lld = false;
 #endif
 
-/// "plugin_gold", "lld_lazy": false where that linker was not found. Others are linked by bfd.
+/// Returns whether the linker of a library such as "plugin_gold" or "lld_lazy" was found. Other libraries are linked by
+/// bfd.
 inline bool is_linked(std::string_view name) {
   if (name.find("gold") != std::string_view::npos) return k_has_gold;
   return name.find("lld") == std::string_view::npos || k_has_lld;

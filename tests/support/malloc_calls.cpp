@@ -23,7 +23,7 @@ unsigned MallocCalls::count() const noexcept { return calls; }
 
 }  // namespace jitunwind::test
 
-// The program's allocator comes before the C library's in symbol search order, for it and for every library.
+// The program's allocator comes before the C library's in symbol search order, for the program and for every library.
 extern "C" {
 void* __libc_malloc(std::size_t);
 void* __libc_calloc(std::size_t, std::size_t);

@@ -3,8 +3,8 @@
 
 namespace jitunwind::test {
 
-/// For as long as it lives this thread's calls of malloc and its relatives are counted, free among them. In a handler
-/// too; one at a time.
+/// Counts this thread's calls of malloc and its relatives, including free, as long as it lives. Only one object at a
+/// time; it may live in a handler.
 class MallocCalls {
  public:
   MallocCalls() noexcept;

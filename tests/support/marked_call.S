@@ -1,7 +1,7 @@
-// void jitunwind_marked_call(void (*target)(void)): calls target with a value of its own in every register that some
-// calling convention preserves, so that no register can be taken for another, and with room for arguments and for the
-// spill area of the Windows convention. Stack and preserved registers are right again afterwards whatever target does
-// to SP by taking arguments off. Not reentrant.
+// void jitunwind_marked_call(void (*target)(void)): calls target with a different value in every register that some
+// calling convention preserves, so that no register can be taken for another. The stack has room for arguments and for
+// the spill area of the Windows convention. The stack and the preserved registers are right again afterwards, whatever
+// target does to SP by removing arguments. Not reentrant.
         .set mark_rbx, 0x1b001b001b001b
         .set mark_rbp, 0x1b901b901b901b
         .set mark_rsi, 0x5151515151515151

@@ -1,5 +1,5 @@
-// Of the machine's own stack, on any CPU: calls through a C function pointer, what an interrupted stack begins with,
-// and its frames by their pcs.
+// Helpers for the machine's own stack, on any CPU: calls through a C function pointer, the innermost names of an
+// interrupted stack, and frames by their pcs.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace jitunwind::test {
 using Body = std::function<void()>;
 inline void call_body(void* body) { (*static_cast<Body*>(body))(); }
 
-/// What begins an interrupted stack.
+/// Returns the names of the innermost frames of an interrupted stack.
 inline std::vector<std::string> names_at(const void* ucontext, std::size_t count) {
   std::vector<std::string> names;
   Walk walk = walk_interrupted(ucontext);
@@ -28,8 +28,8 @@ inline std::vector<std::string> names_at(const void* ucontext, std::size_t count
   return names;
 }
 
-/// At the frame of a walk from here that has this pc. What a signal interrupted at an instruction that traps would trap
-/// for ever where no way leads to it, and so the program ends.
+/// Returns a cursor at the frame with this pc, in a walk from here. The program ends if there is no such frame: a
+/// handler that returns to a trapping instruction without having moved on would trap for ever.
 inline Cursor cursor_at_pc(Addr pc) {
   Walk walk = walk_here();
   for (const Frame& frame : walk)

@@ -1,4 +1,4 @@
-// Signal stacks that tell how much of them was written to.
+// Signal stacks that show how much of them was written to.
 #pragma once
 
 #include <signal.h>
@@ -10,7 +10,8 @@
 
 namespace jitunwind::test {
 
-/// As large as 8 KiB on a processor with AVX-512 are for who walks, whatever this processor has the kernel save.
+/// Returns the size of a stack on which the walk has as much room as on one of 8 KiB on a processor with AVX-512,
+/// whatever this processor makes the kernel save.
 inline std::size_t size_of_small_stack() {
   constexpr std::size_t k_promised = 8192;
   constexpr std::size_t k_least_with_avx512 = 3632;  // AT_MINSIGSTKSZ there
@@ -18,7 +19,7 @@ inline std::size_t size_of_small_stack() {
   return k_promised + (least != 0 ? least : 2048) - k_least_with_avx512;
 }
 
-/// Painted from the page that cannot be accessed on, which may be more than the stack.
+/// A stack whose memory is painted. The paint begins at the inaccessible page and may extend below the stack.
 struct PaintedStack {
   static constexpr std::size_t k_page = 4096;
   static constexpr unsigned char k_paint = 0xa5;
@@ -26,7 +27,7 @@ struct PaintedStack {
   unsigned char* stack = nullptr;
   std::size_t size = 0;
 
-  /// `low`: at lower addresses than what is mapped later. Else at higher ones.
+  /// Maps a stack at lower addresses than later mappings if `low` is set, else at higher ones.
   static PaintedStack make(std::size_t size, bool low = false) {
     const std::size_t pages = (size + k_page - 1) / k_page * k_page;
     const int kind = MAP_PRIVATE | MAP_ANONYMOUS | (low ? MAP_32BIT : 0);

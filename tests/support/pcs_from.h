@@ -1,4 +1,4 @@
-// The walk of the manual, from where a cursor is.
+// The walk of libunwind's manual, from a cursor's frame.
 #pragma once
 
 #include <libunwind.h>
@@ -9,7 +9,7 @@
 
 namespace jitunwind::test {
 
-/// IPs up to the outermost frame, at which the walk must end.
+/// Returns the IPs up to the outermost frame, at which the walk must end.
 inline std::vector<unw_word_t> pcs_from(unw_cursor_t& cursor) {
   std::vector<unw_word_t> pcs;
   int moved = 1;

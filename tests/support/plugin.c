@@ -1,4 +1,4 @@
-/* A library with exported and static functions. SECOND gives them other names of the same length, and nothing else. */
+/* A library with exported and static functions. SECOND only gives them other names, of the same length. */
 #include <stddef.h>
 
 #ifdef SECOND

@@ -1,4 +1,4 @@
-// How gtest prints what tests compare: by the library's own texts. All tests have this precompiled
+// Makes gtest print the compared values by the library's own texts. All tests have this precompiled
 // (tests/CMakeLists.txt).
 #pragma once
 
@@ -24,13 +24,13 @@ inline void PrintTo(const AddrRange& range, std::ostream* out) {
   out->flags(before);
 }
 
-/// Without a CPU registers have no names: "cfa=r7+16".
+/// Registers are printed by number, since the CPU is not known: "cfa=r7+16".
 inline void PrintTo(const CfaRule& rule, std::ostream* out) {
   FrameRow row;
   row.cfa = rule;
   *out << to_text(row, Arch{});
 }
-/// "[cfa-16]", "r3". Rows have no rule that is unspecified.
+/// Prints "[cfa-16]" or "r3". Rows print nothing for an unspecified rule.
 inline void PrintTo(const RegRule& rule, std::ostream* out) {
   FrameRow row;
   const std::string empty = to_text(row, Arch{});
@@ -39,21 +39,20 @@ inline void PrintTo(const RegRule& rule, std::ostream* out) {
   *out << (text == empty ? "unspecified" : text.substr(empty.size() + std::strlen(" r0=")));
 }
 
-/// Errors of all kinds, reports, and what else has a text.
+/// Prints errors of all kinds, reports, and everything else that has a text.
 template <class Value>
 requires requires(const Value& value) {
   { value.text() } -> std::convertible_to<std::string>;
 }
 void PrintTo(const Value& value, std::ostream* out) { *out << value.text(); }
 
-/// Shapes of frames.
 template <class Shape>
 requires requires(const Shape& shape) {
   { shape.directives_text() } -> std::convertible_to<std::string>;
 }
 void PrintTo(const Shape& shape, std::ostream* out) { *out << (shape ? shape.directives_text() : "no shape"); }
 
-/// Those that have no names say which one of their list they are.
+/// Prints enumerators without a name by their number.
 template <class Enum>
 requires std::is_enum_v<Enum>
 void PrintTo(const Enum& value, std::ostream* out) {
@@ -67,7 +66,7 @@ void PrintTo(const Result<Value, Failure>& result, std::ostream* out) {
 inline void PrintTo(Done, std::ostream* out) { *out << "done"; }
 
 namespace test {
-using jitunwind::PrintTo;  // of what this namespace has
+using jitunwind::PrintTo;  // for the types of this namespace
 }
 
 }  // namespace jitunwind

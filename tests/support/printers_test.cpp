@@ -1,5 +1,5 @@
-// What a red test prints of what it compared. The printers are in the headers that all tests have precompiled: this
-// includes none.
+// Tests what a red test prints for compared values. The printers are in the headers that all tests have precompiled, so
+// this file includes none.
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
-/* A stripped library, as packages have them: of its functions only those that it exports have a name, and in front of
-   one that has none lies one that has. */
+/* A stripped library, as in packages: only exported functions have a name. A function without a name follows one that
+   has a name. */
 typedef void (*function_t)(void);
 void stripped_before(function_t function);
 void stripped_exported(function_t function);
 
 __attribute__((noinline)) void stripped_before(function_t function) { function(); }
 
-/* Not static: clang moves functions that are to the end. */
+/* The function is not static, because clang moves static functions to the end. */
 __attribute__((noinline, visibility("hidden"))) void nameless(function_t function);
 void nameless(function_t function) {
   function();

@@ -1,4 +1,4 @@
-// A row source written as text: what tests feed an engine with when the rows themselves are the given.
+// A row source written as text, for tests that feed an engine with rows.
 #pragma once
 
 #include <memory>
@@ -10,11 +10,11 @@
 
 namespace jitunwind::test {
 
-/// One row a line, "+offset: cfa=...", offsets from range.begin and ascending; a row holds up to the next. Lines that
-/// are empty are skipped. Addresses outside of the range and before the first row are not its business.
+/// Each line has one row, "+offset: cfa=...", with ascending offsets from range.begin; a row holds up to the next one.
+/// Empty lines are skipped. There is no row outside of the range and before the first row.
 class TextRows final : public RowSource {
  public:
-  /// Throws std::invalid_argument, with the line, when the text does not parse.
+  /// Throws std::invalid_argument, with the line, if the text does not parse.
   TextRows(AddrRange range, std::string_view text, const Arch& arch);
 
   Found find_row(Lookup& lookup, FrameRow& out) const noexcept override;

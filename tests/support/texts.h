@@ -1,5 +1,5 @@
-// What commands print, what files hold, and which texts are of a form. std::regex takes gcc seconds in every source
-// that includes it: it is in texts.cpp alone.
+// The output of commands, the contents of files, and matches of regular expressions. gcc takes seconds for std::regex
+// in every source that includes it, so only texts.cpp does.
 #pragma once
 
 #include <memory>
@@ -8,15 +8,15 @@
 
 namespace jitunwind::test {
 
-/// What a shell command prints. `status`: as waitpid(2) has it; -1: there is no shell.
+/// Returns what a shell command prints. `status` is that of waitpid(2); -1: there is no shell.
 std::string output_of(const std::string& command, int& status);
 
 std::vector<std::string> lines_of(const std::string& text);
 
-/// Every byte. "": it cannot be read.
+/// Returns the contents of a file, or "" if it cannot be read.
 std::string text_of_file(const std::string& path);
 
-/// What an expression has found, and each of its groups; "" of a group that took no part.
+/// The match of an expression and each of its groups; "" for a group that took no part.
 using Groups = std::vector<std::string>;
 
 /// A regular expression of ECMAScript.
@@ -30,14 +30,14 @@ class Pattern {
   std::shared_ptr<const class Compiled> compiled_;
 };
 
-/// Whether the whole text is one. `found`: empty if it is not.
+/// Returns whether the whole text matches. `found` is empty if it does not.
 bool matches(const std::string& text, Groups& found, const Pattern& pattern);
 bool matches(const std::string& text, const Pattern& pattern);
-/// Whether a part of the text is one; the first.
+/// Finds the first part of the text that matches.
 bool has_match(const std::string& text, Groups& found, const Pattern& pattern);
 bool has_match(const std::string& text, const Pattern& pattern);
 std::vector<Groups> all_in(const std::string& text, const Pattern& pattern);
-/// `with`: "$1" is the first group.
+/// Replaces each match by `with`, in which "$1" is the first group.
 std::string replaced(const std::string& text, const Pattern& pattern, const std::string& with);
 
 }  // namespace jitunwind::test

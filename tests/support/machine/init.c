@@ -1,6 +1,5 @@
-// The first process of a machine that is started for one test: runs the program named on the kernel's command line
-// behind
-// "--", says how it ended, and switches the machine off.
+// The first process of a machine that is started for one test. It runs the program that follows "--" on the kernel's
+// command line, reports how the program ended, and switches the machine off.
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mount.h>

@@ -1,5 +1,5 @@
-// Code of AArch64 that calls through: void call(void (*f)(void*), void* argument), with a landing pad. As the C
-// interface describes it, and the registers that its tests speak of.
+// AArch64 code that calls through: void call(void (*f)(void*), void* argument), with a landing pad. Its description by
+// the C interface, and the registers that tests of the interface use.
 #pragma once
 
 #include <jitunwind/c.h>
@@ -21,12 +21,12 @@ constexpr std::uint32_t k_call[] = {
 };
 constexpr std::uint64_t k_after_call = 16, k_landing_pad = 24;
 constexpr const char* k_row_at_call = "cfa=sp+16 x19=[cfa-16] ra=[cfa-8]";
-/// That it saves, where SP is; that calls do not preserve; what every thread has.
+/// A register that the code saves; one that calls do not preserve; the stack pointer; the program counter.
 constexpr ju_reg k_saved = JU_AARCH64_X19, k_scratch = JU_AARCH64_X0, k_sp = JU_AARCH64_SP, k_pc = JU_AARCH64_PC;
 constexpr ju_reg k_preserved[] = {JU_AARCH64_X19, JU_AARCH64_X20, JU_AARCH64_X21, JU_AARCH64_X22,
                                   JU_AARCH64_X23, JU_AARCH64_X24, JU_AARCH64_X25, JU_AARCH64_X26,
                                   JU_AARCH64_X27, JU_AARCH64_X28, JU_AARCH64_X29, JU_AARCH64_SP};
-/// Of another CPU.
+/// Names of another CPU.
 constexpr ju_cpu k_other_cpu = JU_CPU_X86_64;
 constexpr ju_reg k_other_reg = JU_X86_64_RBX;
 

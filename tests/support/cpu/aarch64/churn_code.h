@@ -1,5 +1,5 @@
-// Procedures of AArch64 that take each other's place: void* procedure(void* (*f)(void*), void* argument), whose frame
-// is made with `room` bytes, or has a frame pointer where room is 0. Return addresses are at one place.
+// AArch64 procedures that replace each other: void* procedure(void* (*f)(void*), void* argument). The frame has `room`
+// bytes, or a frame pointer if `room` is 0. All have their return address at the same place.
 #pragma once
 
 #include <array>
@@ -61,7 +61,7 @@ struct ChurnCode {
         .value();
   }
 
-  /// In front of code that another thread may have written (Arm ARM, B2.4.4).
+  /// Must run before code that another thread may have written (Arm ARM, B2.4.4).
   static void expect_new_code() { asm volatile("isb" ::: "memory"); }
 };
 

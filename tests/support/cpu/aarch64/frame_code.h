@@ -1,5 +1,5 @@
-// Code of AArch64 that calls through: void* frame(void* (*f)(void*), void* argument). Saves x19, x20 and x29, loses two
-// of them for the call, and uses neither as a frame pointer.
+// AArch64 code that calls through: void* frame(void* (*f)(void*), void* argument). It saves x19, x20 and x29,
+// overwrites two of them for the call, and uses none as a frame pointer.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,7 @@ struct FrameCode {
     builder.reload_pair({-12, -8}, x19, x20).load_pair_post({-8, -4}, x29, x30, 32);
     return builder;
   }
-  /// With labels for many states of the frame.
+  /// A description with labels for many states of the frame.
   static host::Builder with_many_states(std::string_view name) {
     using namespace host;
     auto builder = describe(name);

@@ -1,5 +1,5 @@
-// Code of AArch64 with a frame of any size: void procedure(void (*f)(void* f, void* argument), void* argument), which
-// hands on what it was called with. A slot has 16 bytes; there is at least one, and at most 31.
+// AArch64 code with a frame of any size: void procedure(void (*f)(void* f, void* argument), void* argument). It passes
+// its arguments on to f. A slot has 16 bytes; the frame has 1 to 31 slots.
 #pragma once
 
 #include <cstddef>

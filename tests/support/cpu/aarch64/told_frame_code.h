@@ -1,5 +1,5 @@
-// Code of AArch64 that calls through and keeps a frame pointer, void frame(void (*f)()), and what call frame
-// information says of code of this CPU. Needs nothing of this library.
+// AArch64 code that calls through and keeps a frame pointer, void frame(void (*f)()), and call frame information of
+// code of this CPU. The header needs nothing of this library.
 #pragma once
 
 #include <elf.h>
@@ -19,16 +19,17 @@ struct ToldFrameCode {
       0xfd, 0x7b, 0xc1, 0xa8,  // ldp x29,x30,[sp],#16
       0xc0, 0x03, 0x5f, 0xd6,  // ret
   };
-  /// Of each FDE of such code: no augmentation data, and the instructions.
+  /// The part of an FDE for this code behind its range: no augmentation data, and the instructions.
   static constexpr std::array<std::uint8_t, 20> k_fde_data{0,    0x41, 0x0e, 16,   0x9d, 2, 0x9e, 1,   0x41,
                                                            0x0d, 29,   0x42, 0x0c, 31,   0, 0xdd, 0xde};
 
-  // What CIEs say: what advances and offsets are counted in, the return address's register, the row at the entry.
+  // Fields of the CIE: the alignment factors of advances and offsets, the return address's register, and the row at the
+  // entry.
   static constexpr std::uint8_t k_code_alignment = 4, k_data_alignment = 0x78, k_return_address = 30;
   static constexpr std::array<std::uint8_t, 5> k_entry{0x0c, 31, 0};
   static constexpr const char* k_entry_row = "cfa=sp";
 
-  /// Of a procedure that calls its argument, and does not say where it called: void procedure(void (*f)()). Its first
+  /// A procedure that calls its argument and loses the address that it called: void procedure(void (*f)()). Its first
   /// instruction is its prologue.
   static constexpr std::array<std::uint8_t, 28> k_forgetful{
       0xf3, 0x7b, 0xbf, 0xa9,  // stp x19,x30,[sp,#-16]!
@@ -41,7 +42,8 @@ struct ToldFrameCode {
   };
   static constexpr std::size_t k_prologue_size = 4;
 
-  /// Of any code, that its first instruction saves a register. The row holds from its fourth byte on, or earlier.
+  /// Instructions of an FDE for code whose first instruction saves a register. The row holds from the fourth byte on,
+  /// or earlier.
   static constexpr std::array<std::uint8_t, 7> k_saves{0x41, 0x0e, 16, 0x93, 2, 0x9e, 1};
   static constexpr const char* k_saved_row = "cfa=sp+16 x19=[cfa-16] ra=[cfa-8]";
   /// DW_CFA_advance_loc 1; DW_CFA_def_cfa_offset 32.

@@ -1,4 +1,4 @@
-// What ptrace says of the registers of a stopped thread, by libunwind's numbers.
+// The registers of a stopped thread that ptrace reads, by libunwind's numbers.
 #pragma once
 
 #include <elf.h>
@@ -20,8 +20,8 @@ namespace jitunwind::test {
 
 struct TracedRegisters {
   std::vector<std::pair<int, unw_word_t>> words{};
-  std::vector<std::pair<int, std::array<std::byte, 16>>> vectors{};  ///< those that calls preserve the low half of
-  /// One that may be changed.
+  std::vector<std::pair<int, std::array<std::byte, 16>>> vectors{};  ///< calls preserve their low halves
+  /// A register that a test may change.
   static constexpr int k_any = UNW_AARCH64_X27;
   static constexpr int k_no_vector = UNW_AARCH64_X0;
 
@@ -39,7 +39,7 @@ struct TracedRegisters {
     }
   }
   static unw_word_t signature_of_code(pid_t thread) {
-    unw_word_t masks[2]{};  // struct user_pac_mask (asm/ptrace.h): of data, and of code
+    unw_word_t masks[2]{};  // struct user_pac_mask (asm/ptrace.h): of data and of code
     ask(thread, NT_ARM_PAC_MASK, masks, sizeof masks);
     return masks[1];
   }

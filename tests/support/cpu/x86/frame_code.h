@@ -1,4 +1,4 @@
-// Code of x86 with 32 bits that calls through: void* frame(void* (*f)(void*), void* argument). Saves ebx and ebp, loses
+// 32-bit x86 code that calls through: void* frame(void* (*f)(void*), void* argument). It saves ebx and ebp, overwrites
 // them for the call, and uses neither as a frame pointer.
 #pragma once
 
@@ -39,7 +39,7 @@ struct FrameCode {
     builder.deallocate({-6, -3}, 20).pop({-3, -2}, ebp).pop({-2, -1}, ebx);
     return builder;
   }
-  /// With labels for many states of the frame.
+  /// A description with labels for many states of the frame.
   static host::Builder with_many_states(std::string_view name) {
     using namespace host;
     auto builder = describe(name);

@@ -1,4 +1,4 @@
-// The flag by which the processor traps behind every instruction (Intel SDM, volume 1, 3.4.3.3).
+// The flag that makes the processor trap after every instruction (Intel SDM, volume 1, 3.4.3.3).
 #pragma once
 
 namespace registry_test {

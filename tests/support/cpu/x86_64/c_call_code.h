@@ -1,5 +1,5 @@
-// Code of x86-64 that calls through: void call(void (*f)(void*), void* argument), with a landing pad. As the C
-// interface describes it, and the registers that its tests speak of.
+// x86-64 code that calls through: void call(void (*f)(void*), void* argument), with a landing pad. Its description by
+// the C interface, and the registers that tests of the interface use.
 #pragma once
 
 #include <jitunwind/c.h>
@@ -21,11 +21,11 @@ constexpr unsigned char k_call[] = {
 };
 constexpr std::uint64_t k_after_call = 9, k_landing_pad = 11;
 constexpr const char* k_row_at_call = "cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]";
-/// That it saves, where SP is; that calls do not preserve; what every thread has.
+/// A register that the code saves; one that calls do not preserve; the stack pointer; the program counter.
 constexpr ju_reg k_saved = JU_X86_64_RBX, k_scratch = JU_X86_64_RAX, k_sp = JU_X86_64_RSP, k_pc = JU_X86_64_RIP;
 constexpr ju_reg k_preserved[] = {JU_X86_64_RBX, JU_X86_64_RBP, JU_X86_64_R12, JU_X86_64_R13,
                                   JU_X86_64_R14, JU_X86_64_R15, JU_X86_64_RSP};
-/// Of another CPU.
+/// Names of another CPU.
 constexpr ju_cpu k_other_cpu = JU_CPU_AARCH64;
 constexpr ju_reg k_other_reg = JU_AARCH64_X19;
 

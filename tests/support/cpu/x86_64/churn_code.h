@@ -1,5 +1,5 @@
-// Procedures of x86-64 that take each other's place: void* procedure(void* (*f)(void*), void* argument), whose frame is
-// made with `room` bytes, or has a frame pointer where room is 0. Return addresses are at one place.
+// x86-64 procedures that replace each other: void* procedure(void* (*f)(void*), void* argument). The frame has `room`
+// bytes, or a frame pointer if `room` is 0. All have their return address at the same place.
 #pragma once
 
 #include <array>
@@ -42,7 +42,7 @@ struct ChurnCode {
         .value();
   }
 
-  /// In front of code that another thread may have written.
+  /// Must run before code that another thread may have written; this CPU needs nothing.
   static void expect_new_code() {}
 };
 

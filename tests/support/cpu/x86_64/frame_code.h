@@ -1,5 +1,5 @@
-// Code of x86-64 that calls through: void* frame(void* (*f)(void*), void* argument). Saves rbx and rbp, loses them for
-// the call, and uses neither as a frame pointer.
+// x86-64 code that calls through: void* frame(void* (*f)(void*), void* argument). It saves rbx and rbp, overwrites them
+// for the call, and uses neither as a frame pointer.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ struct FrameCode {
     builder.deallocate({-7, -3}, 8).pop({-3, -2}, rbp).pop({-2, -1}, rbx);
     return builder;
   }
-  /// With labels for many states of the frame.
+  /// A description with labels for many states of the frame.
   static host::Builder with_many_states(std::string_view name) {
     using namespace host;
     auto builder = describe(name);

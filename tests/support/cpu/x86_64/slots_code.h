@@ -1,5 +1,5 @@
-// Code of x86-64 with a frame of any size: void procedure(void (*f)(void* f, void* argument), void* argument), which
-// hands on what it was called with. Whoever wants the stack aligned by 16 asks for an odd number of slots.
+// x86-64 code with a frame of any size: void procedure(void (*f)(void* f, void* argument), void* argument). It passes
+// its arguments on to f. The stack is aligned to 16 if the number of slots is odd.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Code of x86-64 that calls through and keeps a frame pointer, void frame(void (*f)()), and what call frame information
-// says of code of this CPU. Needs nothing of this library.
+// x86-64 code that calls through and keeps a frame pointer, void frame(void (*f)()), and call frame information of code
+// of this CPU. The header needs nothing of this library.
 #pragma once
 
 #include <elf.h>
@@ -19,15 +19,16 @@ struct ToldFrameCode {
       0x5d,              // pop rbp
       0xc3,              // ret
   };
-  /// Of each FDE of such code: no augmentation data, and the instructions.
+  /// The part of an FDE for this code behind its range: no augmentation data, and the instructions.
   static constexpr std::array<std::uint8_t, 20> k_fde_data{0, 0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6, 0x43, 0x0c, 7, 8};
 
-  // What CIEs say: what advances and offsets are counted in, the return address's register, the row at the entry.
+  // Fields of the CIE: the alignment factors of advances and offsets, the return address's register, and the row at the
+  // entry.
   static constexpr std::uint8_t k_code_alignment = 1, k_data_alignment = 0x78, k_return_address = 16;
   static constexpr std::array<std::uint8_t, 5> k_entry{0x0c, 7, 8, 0x90, 1};
   static constexpr const char* k_entry_row = "cfa=rsp+8 ra=[cfa-8]";
 
-  /// Of a procedure that calls its argument, and does not say where it called: void procedure(void (*f)()). Its first
+  /// A procedure that calls its argument and loses the address that it called: void procedure(void (*f)()). Its first
   /// instruction is its prologue.
   static constexpr std::array<std::uint8_t, 12> k_forgetful{
       0x53,              // push rbx
@@ -40,7 +41,8 @@ struct ToldFrameCode {
   };
   static constexpr std::size_t k_prologue_size = 1;
 
-  /// Of any code, that its first instruction saves a register. The row holds from its fourth byte on, or earlier.
+  /// Instructions of an FDE for code whose first instruction saves a register. The row holds from the fourth byte on,
+  /// or earlier.
   static constexpr std::array<std::uint8_t, 5> k_saves{0x41, 0x0e, 16, 0x83, 2};
   static constexpr const char* k_saved_row = "cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]";
   /// DW_CFA_advance_loc 1; DW_CFA_def_cfa_offset 32.

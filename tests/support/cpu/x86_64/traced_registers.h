@@ -1,4 +1,4 @@
-// What ptrace says of the registers of a stopped thread, by libunwind's numbers.
+// The registers of a stopped thread that ptrace reads, by libunwind's numbers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,8 +16,8 @@ namespace jitunwind::test {
 
 struct TracedRegisters {
   std::vector<std::pair<int, unw_word_t>> words{};
-  std::vector<std::pair<int, std::array<std::byte, 16>>> vectors{};  ///< calls preserve none: none has a number
-  /// One that may be changed.
+  std::vector<std::pair<int, std::array<std::byte, 16>>> vectors{};  ///< none: calls preserve no vector register
+  /// A register that a test may change.
   static constexpr int k_any = UNW_X86_64_R15;
   static constexpr int k_no_vector = 17;
 
