@@ -1,12 +1,12 @@
-// What code made at run time has in its registers during a call, and what its landing pad finds there. Names nothing of
-// this library's interface: programs of any C++ run-time library look at it.
+// The registers of code made at run time during a call, and what its landing pad finds in them. The header names
+// nothing of this library's interface, since programs of any C++ run-time library use it.
 #pragma once
 
 #include <cstdint>
 
 namespace jitunwind::test {
 
-/// What the code sets a preserved register to, by its DWARF number.
+/// The code sets a preserved register, by its DWARF number, to this value.
 constexpr std::uint64_t preserved_value(unsigned dwarf) { return 0x4a0000 + dwarf; }
 
 /// Written at SP by the landing pad; the last two by the code in front of the call.

@@ -204,7 +204,8 @@ void expect_rows_of_registered(AddrRange code) {
   }
 }
 
-/// In front of what is counted from the end; that has one of its own, which is of all the code.
+/// The shape's FDE covers the code up to a region that is counted from the end. That region has an FDE of its own for
+/// the whole code.
 TEST(Fde, OfAShapeIsOneForProceduresOfAnyLength) {
   using namespace x86_64;
   const auto description = describe("shape").push({0, 1}, rbx).pop({-2, -1}, rbx).build().value();
@@ -442,7 +443,8 @@ TEST(Fde, OfATableOfOneIsTheTablesOwn) {
   }
 }
 
-/// What has no row is refused, and told; the rest of the same procedure works, up to where the frame is lost.
+/// Code without rows is refused and reported. The rest of the same procedure works, up to the instruction where the
+/// frame is lost.
 TEST(Fde, OfBrokenDescriptionsIsRefused) {
   using namespace x86_64;
   // sp moves by an unknown amount without a frame pointer: no row from there on (E_SP_LOST).

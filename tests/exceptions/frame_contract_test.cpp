@@ -29,7 +29,7 @@ std::uint32_t word_at(const std::byte* at) {
   return word;
 }
 
-/// Of an FDE with absolute addresses of 8 bytes.
+/// Returns the code of an FDE with absolute addresses of 8 bytes.
 AddrRange code_of(const std::byte* fde) {
   std::uint64_t words[2];
   std::memcpy(words, fde + 8, sizeof words);
@@ -71,7 +71,7 @@ struct FakeUnwinder {
   int ignored = 0;
 
  private:
-  /// CIEs are skipped. What LLVM's is given is one FDE.
+  /// Skips CIEs. LLVM's function gets one FDE.
   std::vector<AddrRange> ranges_in(const std::byte* entry) const {
     std::vector<AddrRange> ranges;
     for (; word_at(entry) != 0; entry += 4 + word_at(entry)) {
@@ -121,7 +121,7 @@ bool is_known(unsigned place, Addr offset) {
   return _Unwind_FindEnclosingFunction(pointer_to(k_code + place * k_size + offset)) != nullptr;
 }
 
-/// What attach_system_unwinder() has for an unwinder that does not ask.
+/// Does what attach_system_unwinder() does for an unwinder that does not ask.
 class Teller final : public RegistryObserver {
  public:
   explicit Teller(FrameContract contract) : tables_(contract) { EXPECT_TRUE(attach_observer(*this)); }

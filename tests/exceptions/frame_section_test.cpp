@@ -1,4 +1,5 @@
-// What libgcc 12 was told, while it changes: libgcc reads on in what it has found when it has given its lock back.
+// Frames that libgcc 12 was told of, while they change: libgcc continues to read a frame that it has found after it has
+// released its lock.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -33,12 +33,12 @@ class DescribingAssembler;
 /// `room` bytes from SP up are the code's, 8 more than a multiple of 16. FrameKind::variable wants the number of bytes
 /// in rsi.
 void write_prologue(DescribingAssembler& a, FrameKind kind, int room);
-/// In every preserved register that is not the frame pointer its preserved_value().
+/// Sets every preserved register but the frame pointer to its preserved_value().
 void set_preserved(DescribingAssembler& a, FrameKind kind);
 /// Returns the instruction behind which there is no frame.
 Instruction write_epilogue(DescribingAssembler& a, FrameKind kind, int room);
 
-/// What FrameKind::variable moves sp by.
+/// FrameKind::variable moves sp by so many bytes.
 inline constexpr long k_variable_bytes = 64;
 
 struct JitCode {

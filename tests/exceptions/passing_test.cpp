@@ -1,4 +1,4 @@
-// What else the C++ run-time's unwinder does: cancelled and exiting threads, uncaught exceptions, several threads at
+// Other tasks of the C++ run-time's unwinder: cancelled and exiting threads, uncaught exceptions, several threads at
 // once, signal handlers.
 #include <gtest/gtest.h>
 
@@ -57,7 +57,7 @@ class Frames {
   std::vector<std::unique_ptr<FrameOfKind>> frames_;
 };
 
-/// What a thread that ended in the middle left behind.
+/// The state that a thread leaves behind when it ends below the frames.
 struct Left {
   std::atomic<int> alive{-1};
   std::atomic<int> reached{0};
@@ -70,7 +70,7 @@ void note_alive(void*) { g_left.alive = Frames::alive; }
 
 enum class How { cancelled, by_itself };
 
-/// What a thread with this body returns.
+/// Runs a thread with this body and returns its result.
 void* run_thread(How how, void* (*body)(void*)) {
   g_left.alive = -1;
   g_left.reached = 0;
@@ -124,7 +124,7 @@ TEST(ThreadsThatEnd, ExitedBelowRegisteredCode) {
   EXPECT_EQ(g_left.reached, 1);
 }
 
-// Uncaught exceptions. What the terminate handler prints is judged by the parent.
+// Uncaught exceptions. The parent judges the output of the terminate handler.
 
 /// Whether the trace goes on to the frames that main was called from.
 void report_trace() {
@@ -150,7 +150,7 @@ constexpr bool k_terminate_can_be_left = false;
 constexpr bool k_terminate_can_be_left = true;
 #endif
 
-/// What the process says before it ends, when `body` runs below the frames.
+/// Checks the process's last message when `body` runs below the frames.
 void expect_terminated(void (*body)(), const char* message) {
   const Frames frames;
   EXPECT_EXIT(

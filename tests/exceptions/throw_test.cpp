@@ -15,7 +15,7 @@
 namespace jitunwind::test {
 namespace {
 
-/// What lies between the test and the innermost function: frames of code made at run time, C++ with a destructor
+/// The frames between the test and the innermost function: code made at run time, and C++ functions with a destructor
 /// between them.
 struct Stack {
   const std::vector<const FrameOfKind*>* frames = nullptr;

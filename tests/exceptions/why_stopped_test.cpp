@@ -1,4 +1,4 @@
-// What the unwinder of the C++ run-time stopped at, told afterwards.
+// Explanations, after the fact, of where the C++ run-time's unwinder stopped.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -46,7 +46,7 @@ TEST(WhyStopped, AtCodeThatNothingDescribes) {
   EXPECT_NE(stopped.text().find("nothing describes this code"), std::string::npos);
 }
 
-/// Of aliases to code without rows there is nothing that an FDE could say.
+/// An FDE cannot express an alias to code without rows.
 TEST(WhyStopped, AtRegisteredCodeThatTheUnwinderCannotBeToldOf) {
   const JitFrame frame(JitFrame::AliasOf{16});
   const StoppedAt stopped = below(frame);

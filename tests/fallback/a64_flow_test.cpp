@@ -30,12 +30,12 @@ class Procedure {
   }
 
   void set(RegNum reg, Addr value) { registers_.set(arch_.column(reg), value); }
-  /// In front of k_top; the link register holds something else.
+  /// Stores the return address below k_top; the link register holds something else then.
   void save_return_address(Addr below, Addr value = k_call + 4) {
     memory_.put(k_top - below, value);
     set(arch_.ra, 0);
   }
-  /// By the number of the instruction, with so many bytes on the stack; "": nothing is known.
+  /// Returns the row at an instruction, by its number, with so many bytes on the stack; "" if nothing is known.
   std::string row(std::size_t number, Addr on_stack, bool is_return_address = false) {
     const Addr pc = k_code + 4 * number;
     set(arch_.sp, k_top - on_stack);

@@ -1,5 +1,5 @@
-// What instructions of AArch64 do to stack, registers and control, against LLVM's disassembler: of the C and C++
-// libraries of that CPU, and of random words.
+// Effects of AArch64 instructions on the stack, registers and control, compared with LLVM's disassembler: for the C and
+// C++ libraries of that CPU, and for random words.
 #include <elf.h>
 #include <gtest/gtest.h>
 #include <llvm/ADT/ArrayRef.h>
@@ -37,7 +37,7 @@ namespace {
 using Effect = MachineInstruction::Effect;
 constexpr RegNum k_fp = 29, k_link = 30, k_sp = 31;
 
-/// What LLVM says of one instruction.
+/// LLVM's view of one instruction.
 struct Theirs {
   llvm::MCInst inst;
   const llvm::MCInstrDesc& desc;
@@ -149,14 +149,14 @@ bool is_one_of(const std::string& name, std::initializer_list<const char*> names
   return std::ranges::find(names, name) != names.end();
 }
 
-/// What the text says that happens to SP, the frame pointer and words of the frame. None: nothing.
+/// The effect on SP, the frame pointer and words of the frame according to the disassembler's text, if it has one.
 class FrameOperation {
  public:
   explicit FrameOperation(const std::string& text) {
     static const Pattern k_access(R"((stn?p|ldn?p|stt?u?r|ldt?u?r) ([xd]\d+|xzr)(?:, ([xd]\d+|xzr))?, )"
                                   R"(\[(sp|x29)(?:, #(-?\d+))?\](!)?(?:, #(-?\d+))?)");
     static const Pattern k_move(R"((add|sub|mov) (sp|x29), (sp|x29)(?:, #(\d+)(?:, lsl #(\d+))?)?)");
-    // Of other sizes, which move the base.
+    // Accesses of other sizes that move the base.
     static const Pattern k_moving_access(
         R"((?:stg?p|ldp(?:sw)?|str[bh]?|ldrs?[bhw]?) [^\[]*, \[(sp|x29)(?:\]|, #(-?\d+)\]!)(?:, #(-?\d+))?)");
     Groups parts;
@@ -199,7 +199,7 @@ class FrameOperation {
   MachineInstruction expected_{};
 };
 
-/// By LLVM's tables; unknown: it stops, or is nothing that a procedure has.
+/// Returns the flow by LLVM's tables. Unknown: it stops, or it is no instruction of a procedure.
 Effect flow_of(const Theirs& theirs) {
   if (is_one_of(theirs.name, {"RETAA", "RETAB"})) return Effect::ret;
   if (theirs.desc.isReturn()) return theirs.text == "ret" ? Effect::ret : Effect::stop;
@@ -249,7 +249,7 @@ class Comparison {
  private:
   std::string difference(const Theirs& theirs, const MachineInstruction& ours, Addr at) {
     const FrameOperation frame(theirs.text);
-    // What is moved by nothing stays as it is.
+    // A register that is moved by 0 stays unchanged.
     const std::uint64_t base = frame.exists() ? bit(frame.base()) : 0;
     if ((llvm_.written(theirs) & ~written(ours) & ~base) != 0) return "register not written";
     if ((written(ours) & ~llvm_.written(theirs)) != 0) ++careful;
@@ -310,7 +310,7 @@ TEST(A64Instructions, OfRandomWordsAreWhatLlvmSays) {
   Comparison comparison;
   for (unsigned i = 0; i < 2'000'000; ++i) {
     auto word = static_cast<std::uint32_t>(random());
-    // Of every other one the register that addresses have as their base is SP or the frame pointer.
+    // Every other word gets SP or the frame pointer as the base register of its address.
     constexpr std::uint32_t k_base = 31 << 5;
     if (i % 2 == 0) word = (word & ~k_base) | static_cast<std::uint32_t>(i % 4 == 0 ? k_sp : k_fp) << 5;
     comparison.compare(word, 0x40'0000);

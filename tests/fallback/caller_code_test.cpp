@@ -1,4 +1,4 @@
-// What a walk takes for a caller: code, whatever the unwind information of the callee says, in each way of walking.
+// A caller must be code, whatever the callee's unwind information says, in each way of walking.
 #include <gtest/gtest.h>
 #include <libunwind.h>
 #include <sys/mman.h>
@@ -112,7 +112,7 @@ TEST(CallerCode, AFrameIsWhereCodeMayBe) {
   }
 }
 
-// What was written is made executable.
+// Memory that was written becomes executable later.
 TEST(CallerCode, CodeIsSeenAsSoonAsItMayBeExecuted) {
   const Addr at = page(PROT_READ | PROT_WRITE);
   walk_from(pointer(at + 64));

@@ -133,7 +133,7 @@ TEST(CodeFlow, SaysWhatTheCompilerSays) {
     if (!is_function || procedure.size() > 20'000) continue;
     ++compared;
     const auto starts = instruction_starts(reinterpret_cast<const void*>(procedure.begin), procedure.size());
-    // Of large ones a part: each is followed from its entry for each of its instructions.
+    // A part of a large procedure's instructions suffices, because each is reached from the entry anew.
     const std::size_t step = 1 + starts.size() / k_most_starts;
     for (std::size_t i = 0; i < starts.size(); i += step)
       if (const auto row = row_at(starts[i])) comparison.compare(procedure.begin, starts[i], *row);
@@ -142,8 +142,8 @@ TEST(CodeFlow, SaysWhatTheCompilerSays) {
   std::printf("%zu procedures, %zu instructions, %zu reached, %zu returned\n", compared, comparison.instructions,
               comparison.reached, comparison.returned);
   EXPECT_GT(comparison.reached, comparison.instructions * 3 / 4);
-  // From the others no way leads to a return, or none that can be followed: through a jump table, into a call that does
-  // not return.
+  // No path from the other instructions to a return can be followed: it leads through a jump table, or into a call that
+  // does not return.
   EXPECT_GT(comparison.returned,
             static_cast<std::size_t>(k_least_returned * static_cast<double>(comparison.instructions)));
   EXPECT_TRUE(comparison.wrong.empty()) << testing::PrintToString(comparison.wrong);
@@ -195,7 +195,7 @@ TEST(CodeFlow, EndsWhereNothingIsKnown) {
   EXPECT_FALSE(code.way_out(0x1300)) << "add rsp,rax";
 }
 
-// In a target, whose mappings tell it.
+// The mappings of a target tell which memory is data.
 TEST(CodeFlow, FollowsNoData) {
   Code code;
   const Mappings mappings({{.range = {0x1000, 0x2000}, .executable = true}, {.range = {0x2000, 0x3000}}});

@@ -1,6 +1,6 @@
-// Walks from every instruction of what start files bring along (_init, _fini, frame_dummy, ...), of stubs, and of what
-// these call: while a library is loaded, called and unloaded, and while a program starts and ends. Of most of it
-// nothing says how it is unwound.
+// Walks from every instruction of start files (_init, _fini, frame_dummy, ...), of stubs, and of the functions that
+// these call: while a library is loaded, called and unloaded, and while a program starts and ends. Most of this code
+// has no unwind information.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/ptrace.h>
@@ -128,7 +128,7 @@ class SteppedProgram {
   Addr place_of_register(RegNum reg) const { return static_cast<Addr>(target_->arch().by_dwarf(reg)->prstatus); }
   Addr user(RegNum reg) const { return ask(PTRACE_PEEKUSER, place_of_register(reg)); }
 
-  /// From a function's first instruction until it has returned.
+  /// Steps from a function's first instruction until it has returned.
   void run_through() {
     const Addr sp_at_entry = user(sp());
     const auto word = [this](Addr at) { return ask(PTRACE_PEEKDATA, at); };

@@ -51,7 +51,7 @@ class Pages {
     EXPECT_NE(bytes_, MAP_FAILED);
     EXPECT_EQ(::mprotect(bytes_, size_, PROT_READ | PROT_WRITE), 0);
   }
-  /// What the kernel said of its pages is remembered for a moment: nobody gets the same addresses.
+  /// Keeps the addresses occupied, because the kernel's answers about the pages are remembered for a moment.
   ~Pages() { ::mprotect(bytes_, size_, PROT_NONE); }
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;
@@ -136,7 +136,7 @@ TEST(AfterCall, NeedsExecutableMemory) {
   EXPECT_FALSE(is_after_call(k_local, window, pages.at(0x102)));
   pages.make_executable();
   EXPECT_TRUE(is_after_call(k_local, window, pages.at(0x102)));
-  // The same bytes in the data of a module.
+  // These are the bytes of the call in the data of a module.
   static const std::uint8_t data[] = {0xff, 0xd0, 0x90};
   EXPECT_FALSE(is_after_call(k_local, window, addr_of(data) + 2));
   for (const Addr at : {Addr{0}, Addr{1}, ~Addr{0}}) EXPECT_FALSE(is_after_call(k_local, window, at));
@@ -376,7 +376,7 @@ TEST(BadCall, UsesTheLinkRegisterOfAArch64) {
   EXPECT_EQ(to_text(*row, arch), to_text(entry_row(arch), arch));
   registers.set(arch.column(arch.ra), 0x4008);
   EXPECT_FALSE(row_by(bad_call_source(), space, CodeAddress::interrupted(0), &registers));
-  // Where the memory cannot tell, readable is code.
+  // Readable memory counts as code if the memory object cannot tell.
   registers.set(arch.column(arch.ra), 0x4004);
   EXPECT_FALSE(row_by(bad_call_source(), space, CodeAddress::interrupted(0x4000), &registers));
 }
@@ -410,7 +410,7 @@ TEST(CodeThatCannotBeRead, IsLeftAtItsEntry) {
     EXPECT_EQ(row->origin, RowOrigin::followed_code);
   }
   EXPECT_FALSE(row_at(k_unreadable, ~Addr{37}));
-  // Of the page that the kernel emulates its core files have zeros, which are not what runs.
+  // Core files have zeros in place of the page that the kernel emulates, and zeros are not the code that runs.
   for (Addr at = k_vsyscall; at != k_vsyscall + 0x1000; at += 8) bytes.put(at, 0);
   const auto in_core = row_at(k_vsyscall, ~Addr{37});
   ASSERT_TRUE(in_core);

@@ -1,5 +1,5 @@
-// What instructions of x86-64 and of x86 with 32 bits do to stack, registers and control, against Zydis: of everything
-// that is loaded into this program, of libraries of 32 bits, and of random bytes.
+// Effects of instructions of x86-64 and of 32-bit x86 on the stack, registers and control, compared with Zydis: for
+// everything that is loaded into this program, for 32-bit libraries, and for random bytes.
 #include <Zydis/Zydis.h>
 #include <gtest/gtest.h>
 #include <link.h>
@@ -100,7 +100,7 @@ std::uint64_t written(const Mode& mode, const MachineInstruction& i) {
   return all & mode.kept;
 }
 
-/// Of the kinds that Zydis tells by category.
+/// Returns the flow of the kinds that Zydis tells by category.
 Effect flow_of(const Decoded& d) {
   switch (d.info.meta.category) {
     case ZYDIS_CATEGORY_CALL:
@@ -126,7 +126,7 @@ bool is_flow(Effect effect) {
   return false;
 }
 
-/// Where it goes.
+/// Compares the targets of jumps and calls.
 std::string target_difference(const Decoded& d, const MachineInstruction& i, Addr at) {
   const ZydisDecodedOperand& to = d[0];
   if (to.type == ZYDIS_OPERAND_TYPE_IMMEDIATE) {
@@ -148,7 +148,7 @@ std::string target_difference(const Decoded& d, const MachineInstruction& i, Add
   return same ? "" : "memory of a target";
 }
 
-/// What happens to SP, the frame pointer and words of the frame.
+/// Compares the effect on SP, the frame pointer and words of the frame.
 bool is_right_frame_operation(const Decoded& d, const MachineInstruction& i) {
   const auto is_slot = [&](const ZydisDecodedOperand& o) {
     return o.type == ZYDIS_OPERAND_TYPE_MEMORY && d.general(o.mem.base) == i.base && o.mem.disp.value == i.amount &&
@@ -232,7 +232,7 @@ struct Comparison {
   }
 };
 
-/// Of code that stands at `begin` when it runs.
+/// Compares code that would run at `begin`.
 void compare_code(std::span<const std::byte> code, Addr begin, Comparison& into) {
   for (std::size_t at = 0; at < code.size();)
     at += into.compare(code.subspan(at, std::min<std::size_t>(15, code.size() - at)), begin + at);
@@ -325,7 +325,7 @@ TEST(Instructions, ThatAreCutOffAreUnknown) {
   }
 }
 
-// What only one of the two modes has, and what an operand of 16 bits cuts off.
+// Instructions of one mode alone, and instructions that an operand of 16 bits cuts off.
 TEST(Instructions, OfOneModeAreNotThoseOfTheOther) {
   struct Case {
     std::vector<std::uint8_t> bytes;

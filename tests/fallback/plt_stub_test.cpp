@@ -128,8 +128,8 @@ TEST(PltStubPatterns, MatchAtEveryInstruction) {
   const std::vector<std::uint8_t> bnd_first{0xff, 0x35, 1, 2, 3, 4, 0xf2, 0xff, 0x25, 1, 2, 3, 4};
   const std::vector<std::uint8_t> bnd{0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25, 1, 2, 3, 4};
   const std::vector<std::uint8_t> ibt{0xf3, 0x0f, 0x1e, 0xfa, 0x68, 7, 0, 0, 0, 0xf2, 0xe9, 1, 2, 3, 4};
-  // As GNU objdump shows an AArch64 library's: stp x16,x30,[sp,#-16]!; adrp x16,1f000; ldr x17,[x16,#4088];
-  // add x16,x16,#0xff8; br x17. Then adrp x16,20000; ldr x17,[x16]; add x16,x16,#0; br x17.
+  // GNU objdump shows of an AArch64 library: stp x16,x30,[sp,#-16]!; adrp x16,1f000; ldr x17,[x16,#4088]; add
+  // x16,x16,#0xff8; br x17. Then adrp x16,20000; ldr x17,[x16]; add x16,x16,#0; br x17.
   const std::vector<std::uint8_t> a64_first{0xf0, 0x7b, 0xbf, 0xa9, 0xf0, 0x00, 0x00, 0x90, 0x11, 0xfe,
                                             0x47, 0xf9, 0x10, 0xe2, 0x3f, 0x91, 0x20, 0x02, 0x1f, 0xd6};
   const std::vector<std::uint8_t> a64{0x10, 0x01, 0x00, 0x90, 0x11, 0x02, 0x40, 0xf9,
@@ -138,7 +138,7 @@ TEST(PltStubPatterns, MatchAtEveryInstruction) {
   a64_bti.insert(a64_bti.end(), a64.begin(), a64.end());
   std::vector<std::uint8_t> a64_pac(a64.begin(), a64.end() - 4);
   for (int b : {0x9f, 0x21, 0x03, 0xd5, 0x20, 0x02, 0x1f, 0xd6}) a64_pac.push_back(static_cast<std::uint8_t>(b));
-  // Of x86 with 32 bits: push 4(%ebx); jmp *8(%ebx). jmp *12(%ebx); push $8; jmp plt0. endbr32; push $8; jmp plt0.
+  // 32-bit x86: push 4(%ebx); jmp *8(%ebx). jmp *12(%ebx); push $8; jmp plt0. endbr32; push $8; jmp plt0.
   const std::vector<std::uint8_t> x86_first{0xff, 0xb3, 4, 0, 0, 0, 0xff, 0xa3, 8, 0, 0, 0};
   const std::vector<std::uint8_t> x86_pic{0xff, 0xa3, 12, 0, 0, 0, 0x68, 8, 0, 0, 0, 0xe9, 0xd0, 0xff, 0xff, 0xff};
   const std::vector<std::uint8_t> x86_ibt{0xf3, 0x0f, 0x1e, 0xfb, 0x68, 8, 0, 0, 0, 0xe9, 0xd0, 0xff, 0xff, 0xff};

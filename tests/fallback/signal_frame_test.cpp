@@ -22,7 +22,7 @@ namespace {
 
 Addr addr_of(const void* p) { return reinterpret_cast<std::uintptr_t>(p); }
 
-/// What a handler sees.
+/// The facts that a handler observes.
 struct Delivery {
   Addr trampoline;  ///< where the handler returns to
   Addr sp;          ///< SP there: the return address is popped, the kernel's ucontext_t comes next
@@ -96,7 +96,8 @@ TEST(SignalFrame, GivesEveryRegisterOfTheUcontext) {
   bool ran = false;
   deliver([&ran](const Delivery& d) {
     for (const Addr offset : {Addr{0}, Addr{7}}) {
-      // At its first byte as what the handler returns to, behind its first instruction as an interrupted pc.
+      // The trampoline's first byte is the handler's return address; behind its first instruction the pc is an
+      // interrupted one.
       const Addr pc = d.trampoline + offset;
       const auto step = step_by(signal_frame_source(),
                                 offset == 0 ? CodeAddress::returned_to(pc) : CodeAddress::interrupted(pc), d.sp);

@@ -29,7 +29,7 @@ inline Addr word_at(const void* at, std::int64_t offset = 0) {
   return word;
 }
 
-/// Addresses, innermost first. Of fixed size: it is filled in signal handlers.
+/// Addresses, innermost first. The size is fixed, because signal handlers fill it.
 class Addresses {
  public:
   void add(Addr at) {
@@ -61,7 +61,7 @@ class Calls {
     last_sp_ = sp;
   }
   bool empty() const { return count_ == 0; }
-  /// Of the code at pc; `outer`: callers of the code that the calls began in.
+  /// Lists the frames at pc. `outer` are callers of the code that the calls began in.
   void list(Addr pc, std::span<const Addr> outer, Addresses& out) const {
     out.clear();
     out.add(pc);
@@ -154,7 +154,7 @@ inline void judge_libunwind(Scene& scene, const ucontext_t& at) {
   scene.by_libunwind.add(scene.truth.all(), scene.walk.all(), moved == 0);
 }
 
-/// From the handler, whose own frames come first.
+/// Walks from the handler, whose own frames come first.
 inline void judge_through_signal(Scene& scene) {
   Addresses all;
   const bool whole = walk_by_steps(walk_here(), all);

@@ -32,7 +32,7 @@ int return_badly(void (*target)());
 namespace jitunwind::test {
 namespace {
 
-/// What a walk saw, of fixed size: it is noted in signal handlers too. Names as the linker has them.
+/// A walk's results. The size is fixed, because signal handlers write them, too. Names are the linker's.
 struct Seen {
   std::array<char, 256> name{};
   Addr pc = 0;
@@ -201,7 +201,7 @@ __attribute__((noinline)) int note_twice() {
   return 5;
 }
 
-// What is code by then is followed at once.
+// Data that becomes code is followed at once.
 // covers: LU20
 TEST(FallbackWalk, FollowsNoCodeIntoData) {
   void* const pages = ::mmap(nullptr, 2 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -231,7 +231,7 @@ TEST(FallbackWalk, GuessesBoldlyForThoseWhoAsk) {
   expect_whole(seen.find("note_boldly") + 1, RowOrigin::frame_pointer);
 }
 
-// What a bold guess can cost: code that leaves rbp alone is left by its caller's record, and the caller with it.
+// A bold guess can lose a caller: code that does not use rbp is left by its caller's record, so its caller is skipped.
 TEST(FallbackWalk, MarksTheBoldGuessThatLosesACaller) {
   // movabs rax,note_boldly; sub rsp,8; call rax; add rsp,8; ret
   std::vector<std::uint8_t> code{0x48, 0xb8, 0,    0,    0,    0,    0,    0,    0,    0,   0x48,
@@ -366,7 +366,7 @@ TEST(FallbackWalk, FollowsNoDataOfAnotherProcess) {
   }
 }
 
-// From inside of the handler, through the frame that the kernel made: pc 0 is no end of a stack there.
+// The walk starts inside the handler and passes the frame that the kernel made. A pc of 0 does not end a stack there.
 // covers: LU20
 TEST(FallbackWalk, PassesABadCallBehindASignalFrame) {
   const CrashesAreWalked handler;

@@ -37,7 +37,7 @@ struct Table {
   }
 };
 
-/// Of each address the calls, the latest one last.
+/// The calls of each address, the latest one last.
 using Model = std::map<std::uintptr_t, std::vector<ToldCall>>;
 
 void expect_same(const Table& table, const Model& model) {

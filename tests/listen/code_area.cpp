@@ -11,7 +11,7 @@ namespace {
 
 [[gnu::constructor]] void begin_without_thread() { jitunwind::listen(jitunwind::k_silent_dialects); }
 
-/// Where a sanitizer's shadow is there already it is mapped as well.
+/// If a sanitizer's shadow is already there, the area is mapped anyway.
 [[gnu::constructor]] void map_code_area() {
   constexpr std::uintptr_t k_code = 0x5'0000'0000;
   constexpr std::size_t k_size = std::size_t{4} << 20;

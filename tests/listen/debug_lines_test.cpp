@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(Versions, DebugLinesOf, testing::Values(LINED_PROGRAMS)
 
 DebugLines lines_of_bytes(const Bytes& bytes) { return DebugLines({bytes.vector(), {}, {}, false}); }
 
-/// Of DWARF 2, with one file.
+/// Makes a unit of DWARF 2 with one file.
 Bytes unit(const Bytes& program, unsigned range = 1) {
   const Bytes header = Bytes()
                            .u8(1)

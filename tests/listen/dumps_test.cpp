@@ -166,7 +166,7 @@ TEST(DumpFiles, AreFollowedUpToALimit) {
   say_gone(Dialect::itt, {k_code, k_code + 0x10000});
 }
 
-/// What has its name by now is another file.
+/// Another file has the dump's name by now.
 TEST(DumpFiles, AreNotReadWhereTheyWereDeleted) {
   const TemporaryFolder folder;
   const std::string path = folder / "jit-3.dump";

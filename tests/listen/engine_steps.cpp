@@ -1,10 +1,10 @@
-// An engine, stopped at random moments in code that it made at run time, and run on one instruction at a time: each
-// frame returns to where the walk of that moment says.
+// Stops an engine at random moments in code that it made at run time, and single-steps it: each frame must return to
+// the address that the walk of that moment gave.
 //
 //   engine_steps --stops N --thread NAME PROGRAM [ARGUMENT...]
 //
-// A frame has returned when SP is above it for the first time. Where that takes too long, or the thread has gone over
-// to another stack and does not come back, nothing is said of it.
+// A frame has returned when SP is above it for the first time. There is no judgement if that takes too long, or if the
+// thread changes to another stack and does not come back.
 #include <fcntl.h>
 #include <sys/ptrace.h>
 #include <sys/user.h>

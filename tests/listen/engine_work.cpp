@@ -1,7 +1,7 @@
-// What an engine runs: throws through its own frames, then works below twelve of them for most of the time. The last
-// argument says how many seconds of processor time it works, one where there is none; or, behind an "x", how many
-// times. lli by JITLink has no name of the program in front of it. Kernels like to interrupt programs where these ask
-// for their time: that is some 40 ms apart.
+// The program that an engine runs. It throws through its own frames, then works below twelve of them for most of the
+// time. The last argument is the processor time in seconds, one by default, or, behind an "x", the number of rounds.
+// lli with JITLink passes no program name before the arguments. Kernels like to interrupt programs where these ask for
+// their time; the questions are some 40 ms apart.
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>

@@ -1,4 +1,4 @@
-// What Erlang puts into GDB's list.
+// Erlang's entries in GDB's list.
 #include "jitunwind/sdk/dialects/jit_files/erlang_entry.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace jitunwind::test {
 namespace {
 
-/// What is behind the text, up to where the next structure stands, is whatever malloc gave.
+/// The bytes between the text and the next structure are whatever malloc returned.
 Bytes structure(const Bytes& head, const std::string& text, std::size_t padded_size) {
   Bytes bytes = Bytes().add(head).u16(text.size() + 1).text(text);
   return bytes.fill(padded_size + text.size() + 1 - bytes.size(), 0xee);
@@ -94,7 +94,7 @@ TEST(ErlangEntry, LeavesOutRangesThatAreNotOfTheModule) {
   EXPECT_EQ(entry->ranges[0].lines.find(3)->file, "here");
 }
 
-/// As GDB's list has it, beside ELF files.
+/// The entry is a file of GDB's list, as ELF files are.
 TEST(ErlangEntry, IsAFileOfGdbsList) {
   const auto object = JitObject::read(lists_module().vector(), *host_arch());
   ASSERT_TRUE(object);

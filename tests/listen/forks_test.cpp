@@ -38,7 +38,7 @@ struct Scene {
   int wrong = 0;  // the first status that was not 0
 };
 
-/// Whoever waits for somebody that the process does not have is killed by the alarm.
+/// The alarm kills a child that waits for a thread which the child does not have.
 void fork_here(void* of) {
   Scene& scene = *static_cast<Scene*>(of);
   if (scene.wrong != 0) return registry_test::EveryInstruction::stop();

@@ -227,7 +227,7 @@ TEST(FromOutsideNames, AreThoseThatErlangTellsGdb) {
 #endif
 
 #ifdef OLDEST_LLI
-/// The same by the C interface, of a process that stands still in work_below().
+/// Checks the lines by the C interface, for a process that stands still in work_below().
 void expect_lines_in_c(pid_t process) {
   ju_target* target = nullptr;
   ju_target* other = nullptr;

@@ -1,4 +1,4 @@
-// What is told by __register_frame and is no procedure, or goes away while somebody looks.
+// Arguments of __register_frame that describe no procedure, or that disappear while they are read.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -36,7 +36,7 @@ const std::string k_row = std::string("dyn_table: ") + ToldFrameCode::k_saved_ro
 const void* at(Addr address) { return reinterpret_cast<const void*>(address); }
 std::size_t registered() { return registry_statistics().registered; }
 
-/// What one call made of a section, which is taken back.
+/// The effect of one call on a section, which is taken back.
 struct Heard {
   std::size_t procedures;
   std::uint64_t refused, handed_on;
@@ -142,7 +142,7 @@ struct FdeOf {
   const void* address;
 };
 
-/// As it would find them by itself.
+/// libgcc finds the same entries as it would by itself.
 TEST(HostileFrames, AreLibgccsToReadWhereTheyLie) {
   EhFrame frames;
   const Addr fde = frames.fde(k_code, 16);
@@ -258,7 +258,7 @@ TEST(HostileFrames, AreTakenBackInTheMiddleOfBeingForgotten) {
   }
 }
 
-/// Whoever was forgetting them is not there.
+/// The child does not have the thread that was forgetting the frames.
 TEST(HostileFrames, AreTakenBackInAForkedChildInTheMiddleOfBeingForgotten) {
   for (int i = 0; i < k_rounds; ++i) {
     BeingForgotten frames;

@@ -1,4 +1,4 @@
-// What an engine calls of the agent of Intel's interface.
+// Functions of the agent of Intel's interface that an engine calls.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -32,7 +32,7 @@ struct JitFile {
   Result<JitObject> read() const { return JitObject::read(build(), *host_arch()); }
 };
 
-/// What PHP writes: pointers relative to the code, of which the file does not say where it itself is.
+/// The frames that PHP writes: pointers relative to the code, although the file does not give its own address.
 inline RawBytes frames_like_phps() {
   CfiSection section(0);
   const Addr cie = section.cie(host_cie("zR", Bytes{0x23}));

@@ -131,7 +131,7 @@ TEST_F(Lists, SayNothingOfCodeThatIsGoneAlready) {
 #endif
 }
 
-/// By the line number program of a compiler, in a file that is linked to where the code is.
+/// A compiler's line number program, in a file that is linked to the code's address, gives the lines.
 TEST_F(Lists, GiveLines) {
   JitFile file(frames_like_phps(), page_.at());
   const Bytes program = Bytes().u8(0).u8(9).u8(2).u64(page_.at()).u8(3).u8(6).u8(1).u8(2).u8(16).u8(0).u8(1).u8(1);
@@ -314,7 +314,7 @@ TEST_F(Lists, MayHoldAnything) {
   EXPECT_EQ(code_.name_at(page_.at() + 4), "f");
 }
 
-/// As long as it lives the process can have so much more address space, and no more.
+/// Limits the process's address space to so many bytes more, as long as the object lives.
 class LittleMoreMemory {
  public:
   explicit LittleMoreMemory(std::size_t bytes) {

@@ -1,4 +1,4 @@
-// What an engine defines: GDB's descriptor of its own list.
+// GDB's descriptor of a list of its own, which an engine defines.
 struct Descriptor {
   unsigned version = 1;
   unsigned action = 0;

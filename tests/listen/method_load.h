@@ -1,4 +1,4 @@
-// What engines hand to an agent of Intel's interface.
+// Structures that engines pass to an agent of Intel's interface.
 #pragma once
 
 #include <cstdint>

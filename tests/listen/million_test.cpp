@@ -1,4 +1,4 @@
-// What is told a million times: bounded, and none of it stays when it is gone.
+// A million reports: memory is bounded, and none of it stays when the code is gone.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -82,7 +82,7 @@ TEST_F(NamedCode, EndsTheWalkByItsNameWhereNothingConfirmsACaller) {
   EXPECT_TRUE(said_end.ends_with(", in named")) << said_end;
 }
 
-/// As llvmpipe does it: what described the code is gone, and the code runs on.
+/// llvmpipe takes the description of code back while the code still runs.
 // covers: LS13
 TEST_F(NamedCode, ThatWasToldOfAndTakenBackIsLeftByAGuess) {
   {
@@ -99,7 +99,8 @@ TEST_F(NamedCode, ThatWasToldOfAndTakenBackIsLeftByAGuess) {
   EXPECT_EQ(stopped, StopReason::outermost) << said_end;
 }
 
-/// What begins there by now is other code: the way from its entry does not lead to the caller that the way out has.
+/// Other code begins there by now: the path from its entry does not lead to the caller that the path to its return
+/// finds.
 TEST_F(NamedCode, ThatWasTakenBackIsNotLeftByAGuessWhereItIsOther) {
   EhFrame frames;
   frames.fde(begin() + ToldFrameCode::k_prologue_size, k_code.size() - ToldFrameCode::k_prologue_size);

@@ -123,7 +123,7 @@ TEST(HeardNames, AreNotMadeOfNothing) {
   forget_all();
 }
 
-/// What an older voice takes back is no more what is known.
+/// A description that an older source takes back is no longer the known one.
 TEST(HeardNames, AreForgottenWithTheirOwnDescriptionAlone) {
   EhFrame older, newer;
   const Addr first = older.fde(k_code, 16) - older.section.section().address + older.placed().begin;
@@ -176,7 +176,7 @@ TEST(HeardNames, RefuseWhatIsNoCodeOfAJit) {
   EXPECT_EQ(registered(), 0u);
 }
 
-/// As V8 names each of its two thousand builtins in its perf map, which are code of the program.
+/// V8 names each of its two thousand builtins in its perf map, although they are code of the program.
 TEST(HeardNames, AreRefusedForOneReasonInFewLinesOfTheLog) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
@@ -197,7 +197,7 @@ TEST(HeardNames, AreRefusedForOneReasonInFewLinesOfTheLog) {
   EXPECT_EQ(log, expected + begin + "another one, at 0x41\n");
 }
 
-/// Where the loader's segments are far apart the kernel gives away what is between them.
+/// If the loader's segments are far apart, the kernel maps other memory between them.
 TEST(HeardNames, MayBeOfCodeBetweenThePartsOfAModule) {
   void* const library = ::dlopen(LIST_MODULE, RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(library, nullptr) << ::dlerror();
@@ -325,7 +325,7 @@ TEST(HeardNames, AreReadByAForkedChildFromItsOwnPerfMap) {
   listen(k_silent_dialects);
 }
 
-/// Nor by its thread, which there is again where somebody listens.
+/// The library's thread does not follow them either; a listener starts it again.
 TEST(HeardNames, AreFollowedByNoThreadInAForkedChildWhereNobodyListens) {
   listen(static_cast<std::uint32_t>(Dialect::maps));
   listen(k_silent_dialects);
@@ -361,7 +361,7 @@ TEST(HeardNames, AreNotReadFromThePerfMapWhereNobodyListens) {
   forget_all();
 }
 
-/// In the course of no calls at all.
+/// The thread forgets them without any call.
 TEST(HeardNames, AndFramesAreForgottenByTheThreadThatFollows) {
   void* const page = ::mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   const Addr begin = reinterpret_cast<std::uintptr_t>(page);
@@ -397,7 +397,7 @@ TEST(HeardNames, AreFollowedByAThreadThatTakesNoSignals) {
   EXPECT_GE(others, 1u);
 }
 
-/// In the place of the perf map.
+/// Another kind of file is in the place of the perf map.
 TEST(HeardNames, AreNotReadOfWhatIsNoFile) {
   const std::string path = "/tmp/perf-" + std::to_string(::getpid()) + ".map";
   const RegisteredCode code;

@@ -1,4 +1,4 @@
-// What JITs tell by __register_frame and its like, in a program that is linked with the listening library.
+// Calls of __register_frame and its relatives by JITs, in a program that is linked with the listening library.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -130,8 +130,8 @@ TEST(RegisterFrame, LeavesPointersThatAreRelativeToTextToTheNextDefinition) {
   EXPECT_EQ(_Unwind_FindEnclosingFunction(reinterpret_cast<void*>(k_code + 0x24)), function);
   EXPECT_EQ(__deregister_frame_info(begin), &object);
   EXPECT_EQ(_Unwind_FindEnclosingFunction(reinterpret_cast<void*>(k_code + 0x24)), nullptr);
-  // Of a table libgcc is not asked in between: from 13 on it takes what it has sorted for a section when that leaves,
-  // and crashes.
+  // libgcc is not asked about a table in between: since release 13 it takes its sorted copy for a section when the
+  // table leaves, and crashes.
   __register_frame_info_table_bases(table, &object, reinterpret_cast<void*>(k_code), nullptr);
   EXPECT_EQ(code.row_at(k_code + 0x24), "no row");
   EXPECT_EQ(listen_status().refused, refused + 2);
@@ -346,7 +346,7 @@ class CodeMemory {
   void* at_;
 };
 
-/// As many looks as find every call, in a table that had thousands.
+/// So many looks find every call in a table that had thousands.
 constexpr std::size_t k_all = 100'000;
 
 TEST(RegisterFrame, ForgetsCodeThatIsUnmapped) {
@@ -375,7 +375,7 @@ TEST(RegisterFrame, ForgetsCodeThatIsUnmapped) {
   EXPECT_EQ(listen_status().procedures, 0u);
 }
 
-/// Where no thread follows anything.
+/// Here no thread follows anything.
 TEST(RegisterFrame, ForgetsUnmappedCodeInTheCourseOfOtherCalls) {
   const CodeMemory memory;
   const auto gone = section_of(1, memory.at());

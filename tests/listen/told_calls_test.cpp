@@ -78,7 +78,8 @@ std::string name_of(Addr pc) {
   return found && *found ? text.data() : "";
 }
 
-/// What was told counts until it is taken back, as with libgcc, which answers where this library does not listen.
+/// A reported description counts until it is taken back. libgcc behaves the same, and answers if this library does not
+/// listen.
 TEST(ToldCalls, CountBeforeTheTablesOfALoadedModule) {
   const Addr function = reinterpret_cast<std::uintptr_t>(&of_this_program);
   constexpr Addr k_unit = ToldFrameCode::k_code_alignment;

@@ -1,5 +1,5 @@
-/* What a JIT of another CPU tells GDB of: functions with prologues and epilogues, for a compiler that has no library of
-   that CPU. */
+/* Functions that a JIT of another CPU reports to GDB. They have prologues and epilogues, and need no library of that
+   CPU. */
 int other(int);
 
 int inner(int n) { return other(n) + 1; }

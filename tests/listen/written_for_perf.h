@@ -1,4 +1,4 @@
-// What engines write for perf, and leave behind.
+// Files that engines write for perf and leave behind.
 #pragma once
 
 #include <unistd.h>

@@ -54,7 +54,7 @@ struct Mutation {
   Regions regions;
 };
 
-/// Where each region begins, by insn_count; a negative one counts from the end.
+/// Returns the beginning of each region by insn_count; a negative one counts from the end.
 std::vector<std::int64_t> region_starts(const Regions& regions, std::int64_t size) {
   std::vector<std::int64_t> starts;
   std::int64_t at = 0;
@@ -99,7 +99,7 @@ class Mutator {
     values();
   }
 
-  /// In force one boundary earlier or later (rule W: at the boundary `when` + 1).
+  /// Moves the directive's effect by one boundary back or forth (rule W: it takes effect at the boundary `when` + 1).
   void shift() {
     const std::int64_t at = starts_[region_] + op().when + 1;
     const auto found = std::lower_bound(boundaries_.begin(), boundaries_.end(), at);

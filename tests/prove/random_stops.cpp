@@ -47,7 +47,7 @@ struct SeenFrame {
   bool is_static() const {
     return origin != "none" && !origin.starts_with("dyn_") && origin.find("guess") == std::string::npos;
   }
-  /// In code of a module, where GDB guesses, too: by frame pointers, and by words that happen to lie on the stack.
+  /// True in code of a module, where GDB also guesses: by frame pointers, and by words that happen to lie on the stack.
   bool is_guess_in_module() const {
     return origin.find("guess") != std::string::npos && line.find(" JIT ") == std::string::npos;
   }
@@ -112,10 +112,10 @@ Stacks by_gdb(pid_t process, const std::string& frames_wanted) {
     if (matches(line, found, only)) thread = std::stoi(found[2]);
     if (!matches(line, found, frame)) continue;
     auto& frames = stacks[thread].frames;
-    // A call takes stack, so no caller has its callee's SP. Frames of GDB's that have it are functions that were
-    // inlined, with the pc of the frame that they are in, and functions that have left their frame by a jump to another
-    // (libc's waitpid() to wait4()), which GDB tells from debugging information: what is on the stack is their
-    // caller's.
+    // A call takes stack, so no caller has its callee's SP. GDB's frames with the same SP are of two kinds: inlined
+    // functions, with the pc of the frame that they are in, and functions that have left their frame by a jump to
+    // another (libc's waitpid() to wait4()). GDB knows the latter from debugging information; the stack has only their
+    // caller.
     const Addr pc = number(found[1]), sp = number(found[2]);
     if (frames.empty() || sp != last_sp)
       frames.push_back({pc});
@@ -315,9 +315,9 @@ class Observer {
     return failures_ < 5;
   }
 
-  /// Of a script that calls itself for ever there are 26,000 frames, for which GDB takes minutes. Where it is compared
-  /// up to the first frame that was made at run time alone, it is asked for no more than may be before that one;
-  /// functions that were inlined are frames of GDB's.
+  /// A script that calls itself for ever has 26,000 frames, which take GDB minutes. If frames are compared only up to
+  /// the first that was made at run time, GDB is asked for no more than may precede that one. Its frames of inlined
+  /// functions count as well.
   std::string frames_for_gdb(const Stacks& ours) const {
     constexpr std::size_t k_many = 1000, k_inlined = 20;
     std::size_t most = 0, most_compared = 0;
@@ -334,7 +334,7 @@ class Observer {
     Stack own;
     for (std::size_t i = 0; i < own_->count; ++i)
       own.frames.push_back({own_->frames[i].pc, origin_name(own_->frames[i].origin)});
-    // Of a very deep stack the program has written down the first frames.
+    // The program has written only the first frames of a very deep stack.
     const std::size_t count = own_->count == own_->frames.size() ? own_->count : ours.frames.size();
     const auto first = std::span(ours.frames).first(std::min(count, ours.frames.size()));
     const bool is_same = std::ranges::equal(first, own.frames, [&](const SeenFrame& a, const SeenFrame& b) {

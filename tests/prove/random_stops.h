@@ -1,4 +1,4 @@
-// What a program that is stopped at random moments and its observer have in common.
+// The interface between a program that is stopped at random moments and its observer.
 #pragma once
 
 #include <signal.h>
@@ -14,7 +14,7 @@ namespace jitunwind::random_stops {
 inline constexpr const char* k_file_variable = "RANDOM_STOPS_FILE";
 inline int signal_number() { return SIGRTMAX - 3; }
 
-/// The stack of the main thread as it sees it itself. In a file that both map; zeros at first.
+/// The main thread's stack as it sees it itself. Both processes map the file that has it; it begins as zeros.
 struct OwnWalk {
   struct Seen {
     Addr pc;

@@ -41,7 +41,7 @@ void walk(int, siginfo_t*, void* ucontext) {
   ::close(file);
   if (shared == MAP_FAILED) return;
   own_walk = static_cast<OwnWalk*>(shared);
-  // Of what the program itself executes nothing is asked.
+  // Programs that this one executes are not asked.
   ::unsetenv(k_file_variable);
   struct sigaction action {};
   action.sa_sigaction = walk;

@@ -61,7 +61,7 @@ struct Chain {
 
 // The tracer.
 
-/// What a procedure found when it was entered.
+/// The registers and the return address when a procedure was entered.
 struct Activation {
   Addr cfa, return_address;
   RegisterFile registers;
@@ -73,7 +73,7 @@ class Stepper {
 
   bool run(std::size_t instructions) {
     while (compared_ < instructions && wrong_ == 0) {
-      // From a breakpoint until the outermost procedure was entered, and has returned.
+      // Steps from a breakpoint until the outermost procedure was entered and has returned.
       bool has_entered = false;
       do {
         if (!go_on(PTRACE_SINGLESTEP) || !look()) return false;

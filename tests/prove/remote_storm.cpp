@@ -36,7 +36,7 @@ namespace {
 constexpr std::size_t k_walkers = 8;
 constexpr unsigned k_deepest = 12;
 
-/// What both processes see.
+/// The memory that both processes share.
 struct Told {
   std::atomic<std::size_t> ready{0}, replaced{0};
   std::array<pid_t, k_walkers> threads{};
@@ -123,7 +123,7 @@ struct Figures {
   std::size_t wrong = 0, too_short = 0;
 };
 
-/// As it is in the memory of the target.
+/// Reads a shadow from the target's memory.
 bool read_shadow(const Target& target, Addr at, Shadow& out) {
   std::array<std::byte, sizeof(Shadow)> bytes;
   MemoryWindow window;
@@ -237,7 +237,7 @@ class Tracer {
            is_name_of(frame.name(), code);
   }
 
-  /// From the first frame on that the thread knows of, each is the one that comes next.
+  /// Beginning with the first frame that the thread knows of, each frame must be the next call.
   static bool is_right_so_far(const Shadow& shadow, std::span<const Walked> frames) {
     const auto calls = shadow.all();
     const auto is = [](const Walked& frame, const Call& call) {

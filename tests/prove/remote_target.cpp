@@ -1,4 +1,4 @@
-// What run-time code of the storm reports in a target that a tracer walks: the first wrong thing ends the target.
+// Reports of the storm's run-time code in a target that a tracer walks: the first wrong result ends the target.
 #include <errno.h>
 
 #include <cstdio>

@@ -118,7 +118,7 @@ class Targets {
   Targets(const Targets&) = delete;
   Targets& operator=(const Targets&) = delete;
 
-  /// One that runs, as far as can be told.
+  /// Returns a process that runs, as far as can be known.
   pid_t any() {
     pid_t& process = all_[dice_.below(static_cast<unsigned>(all_.size()))];
     if (process != 0) ::kill(process, SIGCONT);

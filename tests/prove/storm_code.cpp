@@ -138,7 +138,7 @@ void Slot::empty(std::mt19937& random) {
   if (random() % 2 == 0) {
     if (!registration_.cancel()) count_wrong("a cancel was refused");
   } else if (!registration_.retire()) {
-    // Without memory for a record of the batch; cancelling needs none.
+    // There was no memory for a record of the batch; cancelling needs none.
     if (!registration_.cancel()) count_wrong("a cancel of a retired procedure was refused");
   }
 }

@@ -15,7 +15,8 @@
 namespace jitunwind::storm {
 
 using Callee = void* (*)(void*);
-/// What code made at run time, the plugin's function and some of the program's are: calls through.
+/// The type of code made at run time, of the plugin's function, and of some of the program's functions: it calls
+/// through.
 using Through = void* (*)(Callee function, void* argument, Shadow* shadow);
 
 /// Who may run what, and when it is replaced. Closed at first.
@@ -43,7 +44,8 @@ struct Kind {
   std::vector<std::byte> bytes;
   Description description;
 };
-/// By directives and by rows, with and without frame pointer, realigned; of many sizes. Made once.
+/// Kinds described by directives and by rows, with and without a frame pointer, realigned, of many sizes. They are made
+/// once.
 const std::vector<Kind>& kinds();
 
 inline constexpr std::size_t k_slot_size = 256;

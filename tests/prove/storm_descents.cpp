@@ -33,16 +33,16 @@ struct Descent {
   unsigned left, level;
 };
 
-/// To the call of that level.
+/// An exception for the call of that level.
 struct Thrown {
   unsigned level;
 };
 
-// What code made at run time calls, which pushes itself, and what all other calls, which do not.
+// Code made at run time calls the first function, which pushes itself; all other calls call the second, which does not.
 [[gnu::noinline]] void* arrive_from_procedure(void* descent);
 [[gnu::noinline]] void* arrive(void* descent);
 
-/// As code made at run time does.
+/// A function that calls through as code made at run time does.
 [[gnu::noinline]] void* through_alloca(Callee function, void* argument, Shadow* shadow) {
   const Pushed pushed(*shadow);
   volatile char* const room = static_cast<char*>(alloca(16 + reinterpret_cast<std::uintptr_t>(shadow->top) % 512));
@@ -82,7 +82,7 @@ struct Thrown {
   return through_many_registers(&arrive, &next, &self.shadow);
 }
 
-/// The same, and catches.
+/// Calls as above, and catches.
 [[gnu::noinline]] void* call_and_catch(Descent& next) {
   Thread& self = *next.self;
   const Pushed pushed(self.shadow);
@@ -149,7 +149,8 @@ struct Thrown {
   Slot slot(code);
   slot.fill(self.random);
   for (int i = 0; i < 8; ++i) slot.empty(self.random), slot.fill(self.random);
-  // What is thrown without memory the C++ library has in a pool, behind a lock that another thread may have had.
+  // An exception that is thrown without memory comes from a pool of the C++ library, behind a lock that another thread
+  // may have held.
   const FailingMemory none(0);
   const std::size_t caught = counters().caught;
   Call* const top = self.shadow.top;
@@ -207,7 +208,7 @@ struct Thrown {
   if (status != 0) ++counters().crashes;
 }
 
-/// At the bottom.
+/// Acts at the bottom of a descent.
 [[gnu::noinline]] void* act(Descent& here) {
   Thread& self = *here.self;
   const Pushed pushed(self.shadow);

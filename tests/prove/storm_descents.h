@@ -1,4 +1,4 @@
-// What the threads of the storm do.
+// The work of the storm's threads.
 #pragma once
 
 namespace jitunwind::storm {

@@ -20,7 +20,7 @@ constexpr std::array<std::uint8_t, 6> k_jump{0x48, 0x89, 0xcc, 0x59, 0xff, 0xe1}
 constexpr std::uint8_t k_call = 0xe8;
 constexpr std::size_t k_call_size = 5;
 
-/// Of each function that lands the end of it, and what it calls there.
+/// The code that lands: the end of each landing function, and the functions that it calls there.
 std::array<AddrRange, 12> landings;
 std::size_t landing_count = 0;
 
@@ -30,7 +30,7 @@ AddrRange function_at(Addr pc) {
   return {info.start_ip, info.end_ip};
 }
 
-/// Where the last call before `end` is, to the beginning of a function of libgcc_s.
+/// Returns the last call before `end` to the beginning of a function of libgcc_s.
 Addr call_before(Addr end, AddrRange function, AddrRange library, AddrRange& called) {
   for (Addr at = end - k_call_size; at > function.begin; --at) {
     const auto* const bytes = reinterpret_cast<const std::uint8_t*>(static_cast<std::uintptr_t>(at));

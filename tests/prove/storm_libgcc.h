@@ -1,6 +1,6 @@
-// Where libgcc_s cannot be walked: before it lands, uw_install_context_1 writes the registers and the return address of
-// the frame where it lands over those that its own frame has saved, where unwind information says they are. From there
-// on, to the jump (__builtin_eh_return), its callers cannot be told by anybody.
+// The code in which libgcc_s cannot be walked. Before it lands, uw_install_context_1 overwrites the registers and the
+// return address that its own frame has saved, where unwind information says they are, with those of the frame where it
+// lands. Nobody can find its callers then, up to the jump (__builtin_eh_return).
 #pragma once
 
 #include "jitunwind/unwind_core/address.h"

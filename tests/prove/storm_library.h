@@ -16,7 +16,7 @@ class Library {
   Through call() const { return call_; }
   /// Whether callees push the frame of call() themselves, as they do for a library's function.
   bool is_loaded() const { return is_loaded_; }
-  /// Where it was loaded last; 0: nowhere yet.
+  /// The address where it was loaded last; 0: it was not loaded yet.
   Addr last_begin() const { return last_begin_; }
 
   /// Load, unload, code in its place, and again.

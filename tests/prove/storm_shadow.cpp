@@ -19,7 +19,8 @@ bool is_interrupted(const Walked& frame, const Call& call, Addr interrupted) {
          (frame.sp == 0 || frame.sp == number(call.sp));
 }
 
-/// What was interrupted is among them, and no procedure has called it, which would have pushed itself before.
+/// True if the interrupted code is among the inner frames and no procedure has called it: a procedure would have pushed
+/// itself before.
 bool may_be_there(std::span<const Walked> further_in, Addr interrupted, IsProcedure is_procedure) {
   const auto at = std::ranges::find(further_in, interrupted, &Walked::pc);
   return at != further_in.end() &&

@@ -1,4 +1,4 @@
-// What a thread of the storm knows of its own calls, and how a walk of its stack is judged by it.
+// A storm thread's record of its own calls, and the judgement of walks by it.
 #pragma once
 
 #include <array>
@@ -58,7 +58,7 @@ class Pushed {
   Call* before_;
 };
 
-/// In the function that throws, or is cancelled: from where that has come back on, frames go one by one.
+/// Lives in the function that throws or is cancelled: after it has come back, frames leave one by one.
 class Leaving {
  public:
   explicit Leaving(Shadow& shadow) : shadow_(shadow) {}

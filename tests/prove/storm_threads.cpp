@@ -139,7 +139,8 @@ void on_signal(int, siginfo_t*, void* context) {
     const unsigned way = self->ways++;
     if (way % 4 == 0) {
       unw_init_local2(&cursor, from.context, from.k_kind);
-      // Where libgcc_s lands its own registers are another frame's: take() does not judge such a walk, nor its names.
+      // While libgcc_s lands, its own registers belong to another frame: take() judges neither such a walk nor its
+      // names.
       const bool with_names = way % 32 == 0 && !is_where_libgcc_lands(interrupted);
       take(*self, "steps from the context", {walk.data(), steps(cursor, walk, with_names)}, interrupted);
     } else if (way % 4 == 1) {
@@ -216,7 +217,7 @@ class Timer {
   timer_t timer_{};
 };
 
-/// For as long as it lives. A sanitizer has put one there of its own, which it takes away itself.
+/// Sets a stack for handlers as long as it lives. A sanitizer has set one of its own, which it removes itself.
 class HandlerStack {
  public:
   explicit HandlerStack(bool is_wanted) : is_wanted_(is_wanted) {

@@ -24,7 +24,7 @@ struct Counters {
 };
 Counters& counters() noexcept;
 
-/// What all of them share.
+/// The state that all threads share.
 struct World {
   Arena& arena;
   Library& library;
@@ -37,7 +37,7 @@ struct Thread {
   std::mt19937 random;
   unsigned ways = 0;  ///< of the walks of this thread, by turns
   const char* name = "";
-  /// At the bottom of a descent.
+  /// The action at the bottom of a descent.
   enum class What { anything, waits_for_cancel, exits } what_to_do = What::anything;
   unsigned deepest = 18;       ///< of its descents
   unsigned catchers[32] = {};  ///< levels of the calls that catch
@@ -46,7 +46,7 @@ struct Thread {
   std::atomic<unsigned> beats{0};
   std::atomic<int> id{0};  ///< of the kernel; 0: it does not run
 
-  /// What it begins to do: somebody looks whether that ends.
+  /// Records the beginning of an action; another thread watches whether it ends.
   void begin(const char* what) {
     doing.store(what, std::memory_order_relaxed);
     beats.fetch_add(1, std::memory_order_relaxed);
@@ -68,7 +68,7 @@ void install_handlers(unsigned seed, const Arena& arena);
 /// Beside walks: `what` is said at the end, if it was the first.
 void count_wrong(const char* what) noexcept;
 
-/// To standard error: what the first wrong or short walk found. False: there was none.
+/// Prints the findings of the first wrong or short walk to standard error. Returns false if there was none.
 bool print_first_bad_walk() noexcept;
 /// A thread that does not come on: what it does, and its stack, as it finds it itself.
 void print_stuck(const Thread& thread) noexcept;

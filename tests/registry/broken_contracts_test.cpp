@@ -1,4 +1,4 @@
-// What docs/contracts.md says of those who do not keep what they owe the registry.
+// Violations of what callers owe the registry: docs/contracts.md says what happens.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -13,7 +13,7 @@ using namespace registry_test;
 constexpr std::uint64_t k_code = 0x40000000;
 constexpr std::size_t k_page = 4096;
 
-/// In a page of its own.
+/// A descriptor on its own page.
 struct Descriptor {
   unw_dyn_info_t* info =
       static_cast<unw_dyn_info_t*>(::mmap(nullptr, k_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));

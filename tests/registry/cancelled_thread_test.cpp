@@ -98,7 +98,7 @@ TEST(CancelledThread, ThatWritesAndWalksComesBack) {
   thread.expect_cancelled_after_work();
 }
 
-/// Which asks of the process what traces it, before each change.
+/// Telling debuggers asks, before each change, what traces the process.
 TEST(CancelledThread, ThatTellsDebuggersComesBack) {
   ASSERT_TRUE(attach_gdb());
   CancelledThread thread([] {

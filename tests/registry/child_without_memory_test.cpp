@@ -23,7 +23,7 @@
 
 namespace {
 
-/// Of the thread that is to stay in the next lock it gets.
+/// The thread with this flag stays in the next lock that it gets.
 constinit thread_local bool stays_in_lock = false;
 std::atomic<bool> is_in_lock{false}, may_leave{false};
 
@@ -69,7 +69,8 @@ class Counter final : public RegistryObserver {
 
 bool is_out_of_memory(const auto& result) { return !result && result.error().code == ErrorCode::out_of_memory; }
 
-/// Each way to register that allocates, and each way out. What is wrong; 0: nothing.
+/// Registers in each way that allocates, and cancels in each way. Returns the number of the first mistake; 0: there is
+/// none.
 int use_all_writers(const Description& description, unw_dyn_info_t& info, RegistrationBatch& batch) {
   const FailingMemory none_at_all(1);
   const Code code{.start = k_code, .size = 16};
@@ -115,7 +116,7 @@ TEST(ChildWithoutMemory, WaitsForNobody) {
   thrower.join();
 }
 
-/// What had no room is still its owner's.
+/// A registration for which there was no room remains its owner's.
 TEST(ChildWithoutMemory, BatchTakesOverWhatItHasRoomFor) {
   const auto description = test::host::describe("code").build();
   ASSERT_TRUE(description);

@@ -1,5 +1,5 @@
-// Runs code of this thread with a signal handler behind every single instruction (x86: the trap flag). What the
-// handler does is what a handler may do that interrupts the code there.
+// Runs code of this thread with a signal handler behind every single instruction (x86: the trap flag). The handler may
+// do everything that a handler may do which interrupts the code there.
 #pragma once
 
 #include <signal.h>
@@ -41,9 +41,9 @@ class EveryInstruction {
     return count_;
   }
 
-  /// For a visit: what it interrupted.
+  /// The context that the visit has interrupted.
   static const ucontext_t* interrupted() noexcept { return interrupted_; }
-  /// For a visit: there is none after it.
+  /// Makes this visit the last one.
   static void stop() noexcept { last_ = 0; }
 
  private:

@@ -74,7 +74,7 @@ int wrong_at_the_end(Scene& scene) {
   return cancel_procedure(&scene.stays) && lookup(k_code) == nullptr ? 0 : 22;
 }
 
-/// What waits for somebody that the child does not have is killed by the alarm.
+/// The alarm kills a child that waits for a thread which the child does not have.
 void fork_here(void* of) {
   Scene& scene = *static_cast<Scene*>(of);
   if (scene.wrong != 0) return EveryInstruction::stop();

@@ -20,7 +20,7 @@ using namespace registry_test;
 
 constexpr std::uint64_t k_code = 0x40000000;
 
-/// What the child finds wrong is its exit status; 0: nothing.
+/// Returns the child's exit status: the number of its first mistake, or 0.
 template <class Work>
 int in_child(Work&& work) {
   const pid_t child = fork();
@@ -135,7 +135,7 @@ TEST(Fork, Stress) {
       std::array<unw_dyn_info_t*, 32> all;
       for (std::size_t i = 0; i < stay.size(); ++i) all[i] = &stay[i];
       if (!cancel_procedures(all) || lookup(stay[0].start_ip) != nullptr) return 5;
-      // What is left in the list is what other threads had registered; none of it is dead.
+      // The remaining procedures of the list were registered by other threads; none is dead.
       for (const unw_dyn_info_t* info : listed()) {
         if (lookup(info->start_ip) == nullptr) return 6;
       }

@@ -1,5 +1,5 @@
-// A signal handler that interrupts a writer on its own thread, at every single instruction: lookups are right, the list
-// is whole, further writers are refused. And another thread that retires while a writer stands at any instruction.
+// A signal handler interrupts a writer of its own thread at every single instruction: lookups are right, the list is
+// whole, and further writers are refused. Another thread retires procedures while a writer stands at any instruction.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,8 +29,8 @@ struct Verdict {
   }
 };
 
-/// What lookups of one address may answer while an operation runs: the answer before it, until the one behind it is
-/// seen for the first time. A batch may show its procedures one by one.
+/// The possible answers of lookups of one address while an operation runs: the answer before it, until the answer after
+/// it is seen for the first time. A batch may show its procedures one by one.
 struct Watched {
   std::uint64_t pc;
   const unw_dyn_info_t* before = nullptr;
@@ -250,7 +250,7 @@ TEST(InterruptedLookup, EndsThoughEveryInstructionIsDisturbed) {
   EXPECT_TRUE(listed().empty());
 }
 
-// The same by memory that is given back around it.
+// Here memory is given back around the lookup.
 TEST(InterruptedLookup, EndsThoughMemoryIsGivenBackBehindEveryInstruction) {
   struct MovingAbout {
     std::uint64_t moves = 0;
@@ -276,8 +276,8 @@ TEST(InterruptedLookup, EndsThoughMemoryIsGivenBackBehindEveryInstruction) {
   ASSERT_TRUE(cancel_procedure(&stays));
 }
 
-// What a collector does: every other thread stands wherever it was, one of them in a writer. Procedures are retired,
-// their code is reused, lookups and the list are right.
+// A collector stops every other thread wherever it is, one of them in a writer. It retires procedures and reuses their
+// code; lookups and the list are right.
 class World {
  public:
   World() : collector_([this] { collect(); }) {}
@@ -328,8 +328,8 @@ class World {
   std::thread collector_;
 };
 
-/// Procedures on both sides of one that a writer is about. At every stop the nearest of those that are left is retired
-/// on each side, so that the writer's own place in the list is always between, before or behind retired ones.
+/// Procedures on both sides of the writer's procedure. Each stop retires the nearest remaining one on each side, so
+/// that the writer's place in the list is always between, before or behind retired ones.
 struct Collection {
   static constexpr std::size_t k_side = 120;
   static constexpr std::size_t k_busy = k_side;
@@ -380,7 +380,8 @@ struct Scenario {
   void (*operation)(unw_dyn_info_t* busy);
 };
 
-/// Less than there are neighbours on a side. To come to a window takes a trap for each instruction before it.
+/// There are fewer stops in a window than neighbours on a side. Reaching a window takes a trap for each instruction
+/// before it.
 constexpr std::size_t k_window = 100;
 
 /// The writer runs to the instruction `first`; there and at the next k_window ones the world stops for a collection.

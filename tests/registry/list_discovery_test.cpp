@@ -95,7 +95,7 @@ class Child {
 
 std::size_t aligned(std::size_t size) { return (size + 3) & ~std::size_t{3}; }
 
-/// What the notes of one type say: the address of a head, for each of ours; or that of the list's changes.
+/// Reads the notes of one type: the address of a head for each of our notes, or that of the list's changes.
 std::vector<std::uint64_t> read_notes(const Child& child, std::uint64_t at, std::size_t size, std::uint32_t type) {
   std::vector<std::uint64_t> found;
   std::vector<char> bytes(size);

@@ -69,7 +69,7 @@ bool can_be_thrown_through(const JitFrame& frame) {
 
 enum Outcome { passed = 17, mapped_less = 18 };
 
-/// In a process that has registered nothing yet: its first registration, whose n-th mapping fails.
+/// Makes the first registration of a process, with its n-th mapping failing.
 [[noreturn]] void register_first(unsigned n) {
   unw_dyn_info_t first = procedure(k_code, 16);
   unsigned asked = 0;

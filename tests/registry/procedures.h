@@ -24,7 +24,7 @@ inline const unw_dyn_info_t* lookup(std::uint64_t pc) {
   return hold.info();
 }
 
-/// What another process would find, newest first.
+/// Returns the procedures that another process would find, newest first.
 inline std::vector<const unw_dyn_info_t*> listed() {
   std::vector<const unw_dyn_info_t*> found;
   for (const unw_dyn_info_t* info = jitunwind::procedure_list()->first; info != nullptr; info = info->next) {

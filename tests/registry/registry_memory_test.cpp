@@ -1,5 +1,5 @@
-// What the registry's memory is bounded by: what is registered now, wherever it is, whatever was; and lookups while
-// memory is given back.
+// The present registrations, wherever they are, bound the registry's memory; earlier ones do not. Lookups are right
+// while memory is given back.
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -29,7 +29,8 @@ constexpr bool k_memory_is_ours = false;  // and not the sanitizer's shadow of i
 constexpr bool k_memory_is_ours = true;
 #endif
 
-/// Of this process, now, but for what is in files: code that runs first comes with its neighbours (proc(5), statm).
+/// Returns this process's resident memory without pages of files: code that runs for the first time is loaded with its
+/// neighbours (proc(5), statm).
 std::size_t resident_bytes() {
   std::FILE* const file = std::fopen("/proc/self/statm", "r");
   std::size_t size = 0, resident = 0, shared = 0;
@@ -88,7 +89,7 @@ TEST(RegistryMemory, WhatManyTookIsGivenBack) {
     for (unw_dyn_info_t& info : all) ASSERT_TRUE(cancel_procedure(&info));
     expect_at_most(k_constant, before);
   }
-  // The same at once; and by a batch that is refused.
+  // A batch registers them all at once; another batch is refused.
   std::vector<unw_dyn_info_t*> batch;
   for (unw_dyn_info_t& info : all) batch.push_back(&info);
   ASSERT_TRUE(register_procedures(batch));
@@ -165,7 +166,7 @@ void come_and_go(std::uint64_t start) {
   nodes.give_back(id);
 }
 
-// What was registered and is gone was perhaps the answer in between.
+// A procedure that was registered and cancelled in between may have been the answer.
 TEST(RegistryMemory, NoInsertionIsForgottenWithTheMemoryItWasIn) {
   constexpr std::uint64_t k_code = 0x7'0000'0000;
   come_and_go(k_code + (std::uint64_t{1} << 40));  // its class is in use

@@ -31,7 +31,7 @@ using namespace std::chrono_literals;
 
 constexpr std::uint64_t k_code = 0x30000000;
 
-/// Where holds live that are never destroyed; in a frame of its own.
+/// Room for holds that are never destroyed, in a frame of its own.
 struct Forgotten {
   alignas(ProcedureHold) std::byte memory[sizeof(ProcedureHold)];
   const unw_dyn_info_t* hold(std::uint64_t pc) { return (new (memory) ProcedureHold(pc))->info(); }
@@ -91,7 +91,7 @@ TEST(RegistryOwners, ThreadWhoseFirstLookupWasMadeInAVforkChildIsWaitedFor) {
   reader.join();
 }
 
-// To the child none of these threads is of its process.
+// The child shares the memory, but none of these threads belongs to its process.
 TEST(RegistryOwners, VforkChildWaitsForTheThreadsOfItsParent) {
   unw_dyn_info_t a = procedure(k_code, 64);
   ASSERT_TRUE(register_procedure(&a));
@@ -182,7 +182,7 @@ TEST(RegistryOwners, ThreadThatJumpedOutCancelsItself) {
   }
 }
 
-/// Of memory below what is mapped without a wish.
+/// Returns memory below the addresses that mmap(2) chooses by itself.
 std::byte* low_memory(std::size_t size) {
   void* const wish = reinterpret_cast<void*>(std::uintptr_t{0x2000'0000});
   void* const memory = ::mmap(wish, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

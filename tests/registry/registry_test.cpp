@@ -1,4 +1,4 @@
-// What register, cancel, retire and lookups promise, in one thread.
+// Contracts of register, cancel, retire and lookups in one thread.
 #include "jitunwind/dyn_info/registry/registry.h"
 
 #include <gtest/gtest.h>

@@ -278,7 +278,7 @@ TEST(RegistryThreads, RetireOfTenThousandBesideStoppedReaders) {
               stopped_inside);
 }
 
-// The same, and cancel from another thread waits for exactly the reader that holds its procedure.
+// A cancel from another thread waits for exactly the reader that holds the procedure.
 TEST(RegistryThreads, CancelBesideAStoppedReader) {
   unw_dyn_info_t a = procedure(k_code, 64), b = procedure(k_code + 64, 64);
   ASSERT_TRUE(register_procedures(std::array{&a, &b}));

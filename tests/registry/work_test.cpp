@@ -29,7 +29,7 @@ std::size_t median(std::vector<std::size_t>& counts) {
   return *middle;
 }
 
-/// Of procedures anywhere between `others` that are registered.
+/// Measures the work on procedures anywhere between `others` registered ones.
 Work work_beside(std::size_t others) {
   std::vector<unw_dyn_info_t> pool;
   for (std::size_t i = 0; i < others; ++i) pool.push_back(procedure(k_code + k_apart * i, k_apart / 2));

@@ -1,5 +1,5 @@
-// What a crash handler sees: walks from handlers on a small signal stack with a guard page in front of it, of every way
-// in which programs crash. The whole stack each time, or the reason why not.
+// Walks of crash handlers on a small signal stack with a guard page in front of it, for every way in which programs
+// crash. Each walk has the whole stack, or a reason why not.
 #include <jitunwind/jitunwind.h>
 
 #include <dlfcn.h>
@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::size_t k_page = 4096;
 
-/// What the handler tells, in memory that parent and child share.
+/// The handler's results, in memory that parent and child share.
 struct Seen {
   static constexpr std::size_t k_kept = 40;
   bool has_walked;
@@ -73,7 +73,7 @@ void on_crash(int, siginfo_t*, void* context) {
 
 int signal_stack_flags = 0;
 
-/// Of the calling thread: of `size` bytes, and nothing in front of it.
+/// Gives the calling thread a signal stack of `size` bytes behind a guard page.
 void have_signal_stack(std::size_t size) {
   char* const memory =
       static_cast<char*>(::mmap(nullptr, size + k_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
@@ -121,7 +121,7 @@ void expect_whole(const Seen& result, std::string_view through) {
   EXPECT_STREQ(result.last.data(), "_start") << result.text();
 }
 
-// What crashes: extern "C" for their names.
+// The crashing functions are extern "C" for their names.
 
 extern "C" {
 void (*volatile crash_function)() = nullptr;
@@ -175,7 +175,7 @@ TEST(CrashHandler, SeesWhoCalledData) {
   expect_whole(crash(crash_by_call), "crash_by_call");
 }
 
-/// Of which the kernel says nothing while the handler runs.
+/// The kernel does not report such a stack while the handler runs.
 TEST(CrashHandler, SeesTheSameOnAStackThatIsDisarmed) {
   signal_stack_flags = static_cast<int>(1u << 31);  // SS_AUTODISARM of <linux/signal.h>, which excludes <signal.h>
   expect_whole(crash(crash_by_load), "crash_by_load");

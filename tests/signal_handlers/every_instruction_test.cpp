@@ -16,7 +16,7 @@
 namespace jitunwind::test {
 namespace {
 
-/// What the walks of one run have found. A handler must not allocate: it counts, and keeps the first failure.
+/// Results of the walks of one run. A handler must not allocate, so it counts and keeps the first failure.
 struct Walks {
   std::size_t complete = 0;
   std::size_t incomplete = 0;
@@ -26,7 +26,7 @@ struct Walks {
   int first_error = 0;
 };
 
-/// From the handler through the signal frame to the outermost frame, in both ways.
+/// Walks from the handler through the signal frame to the outermost frame, in both ways.
 void walk(void* into) {
   Walks& walks = *static_cast<Walks*>(into);
   unw_context_t context;
@@ -108,7 +108,7 @@ TEST(EveryInstruction, OfDlopenAndDlclose) {
 }
 void (*volatile g_resume)() = resume_into_caller;
 
-/// What lies on top of its stack is no return address.
+/// The top of its stack is no return address.
 [[gnu::noinline]] void call_and_be_resumed() {
   std::array<volatile unsigned long, 16> room;
   for (volatile unsigned long& word : room) word = 0x4141;
@@ -159,7 +159,7 @@ void* volatile g_behind_interrupted = nullptr;
 }
 void (*volatile g_be_interrupted)() = be_interrupted;
 
-/// As call_and_be_resumed().
+/// The top of its stack is no return address, either.
 [[gnu::noinline]] void call_and_be_interrupted() {
   std::array<volatile unsigned long, 16> room;
   for (volatile unsigned long& word : room) word = 0x4141;

@@ -1,4 +1,4 @@
-// What walks in a signal handler take: no memory of the allocator, no lock, and how much stack.
+// Resources of walks in a signal handler: no memory of the allocator, no lock, and a bounded part of the stack.
 #include <jitunwind/jitunwind.h>
 
 #include <dlfcn.h>

@@ -113,7 +113,7 @@ TEST(Room, IsWhereTheWorkIsOnALargeSignalStack) {
 
 constexpr int k_autodisarm = static_cast<int>(1u << 31);  // <linux/signal.h>, which excludes <signal.h>
 
-/// Where the work of a handler on such a stack is done, and whether that is on the stack.
+/// Does the work of a handler on such a stack, and returns whether it was done on that stack.
 bool stays_on_disarmed_stack(std::size_t size) {
   const SmallStack stack(size, k_autodisarm);
   have_handler(SIGUSR1, &on_signal);
@@ -137,7 +137,7 @@ TEST(Room, IsElsewhereOnASmallStackThatIsDisarmed) {
 
 TEST(Room, IsWhereTheWorkIsOnALargeStackThatIsDisarmed) { EXPECT_TRUE(stays_on_disarmed_stack(256 << 10)); }
 
-/// What was asked a moment ago of the same memory, when it was not the signal stack yet.
+/// This memory was asked about a moment ago, when it was not the signal stack yet.
 TEST(Room, IsElsewhereOnAnArrayInTheThreadsOwnStack) {
   const int walk = 0, another = 0;
   (void)with_room(&walk, [] { return 0; });
@@ -155,7 +155,7 @@ TEST(Room, IsElsewhereOnAnArrayInTheThreadsOwnStack) {
 }
 
 #ifndef JITUNWIND_TEST_SANITIZED  // AddressSanitizer ends the process where it cannot ask that either
-/// Where a sandbox refuses to say which stack it is.
+/// A sandbox refuses the question which stack the code is on.
 TEST(Room, IsWhatThereIsWhereNothingCanBeAsked) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -278,7 +278,7 @@ TEST(Room, EachThreadHasItsOwn) {
   }
 }
 
-/// What another thread was on is free in a child, where that thread is not.
+/// A room that another thread used is free in a child, which does not have that thread.
 TEST(Room, ForkGivesBackWhatOthersWereOn) {
   std::barrier in(2), out(2);
   Place of_other = 0;

@@ -83,7 +83,7 @@ void note() {
 /// The call is noted under the name that the manual has for the function.
 #define CALL(name, ...) (note<index_of(#name)>(), name(__VA_ARGS__))
 
-/// What a handler has found wrong.
+/// Mistakes that a handler has found.
 struct Mistakes {
   std::atomic<unsigned> derailed{0}, without_witness{0}, other_lists{0}, answers{0}, mallocs{0};
 };
@@ -104,7 +104,7 @@ bool ends_with_the_callers(const Ips& ips) {
                                                    ips.at.begin() + (ips.count - g_callers.count));
 }
 
-/// By /proc/self/maps, line by line: whether the address is in executable memory of a file.
+/// Returns whether the address is in executable memory of a file, by /proc/self/maps, line by line.
 bool is_code_of_a_file(unw_word_t at) {
   const int file = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
   std::array<char, 512> line;
@@ -237,7 +237,7 @@ void ask_about_code() {
 
 int lists_nothing(unw_iterate_phdr_callback_t, void*) { return 0; }
 
-/// What a handler needs not do at every signal.
+/// Calls the functions that a handler need not call at every signal.
 [[gnu::noinline]] void ask_the_rest(unw_context_t* context) {
   unw_context_t here;
   unw_cursor_t cursor;
@@ -306,7 +306,7 @@ std::set<std::string> documented_as_safe() {
   return names;
 }
 
-/// The same of the headers' comments.
+/// Finds the signal-safe functions in the same way, but in the headers' comments.
 std::set<std::string> declared_as_safe() {
   std::set<std::string> names;
   const Pattern declaration(R"(^extern [^(]*?[ *](UNW_OBJ\()?(\w+)\)?\(.*)");

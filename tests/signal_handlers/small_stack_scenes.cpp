@@ -33,7 +33,7 @@ void (*volatile small_stack_no_code)() = nullptr;
 }
 [[gnu::noinline]] void small_stack_null() {
 #ifdef __x86_64__
-  // What lies behind the return address looks like one, too.
+  // The word behind the return address looks like a return address, too.
   asm volatile("movq $0x10000, -16(%%rsp)" ::: "memory");
 #endif
   small_stack_no_code();

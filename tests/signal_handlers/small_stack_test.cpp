@@ -1,6 +1,6 @@
-// Walks and look-ups from handlers on a signal stack of 8 KiB, the SIGSTKSZ of the C library's headers, of which the
-// kernel takes its part. In front of it is a page that cannot be accessed, and it is painted, which tells how much of
-// it was written to. Each is done in a process of its own, where the first one is the first.
+// Walks and lookups from handlers on a signal stack of 8 KiB (SIGSTKSZ of the C library's headers), a part of which the
+// kernel uses. The stack is painted, which shows how much of it was written to, and lies behind an inaccessible page.
+// Each test runs in its own process, so that its first walk is the first of the process.
 #include <jitunwind/jitunwind.h>
 #include <libunwind.h>
 
@@ -31,7 +31,7 @@
 namespace jitunwind::test {
 namespace {
 
-/// What the handler tells, in memory that parent and child share.
+/// The handler's results, in memory that parent and child share.
 struct Told {
   bool is_done;
   unsigned frames;
@@ -79,7 +79,7 @@ void handle(int flags) {
   for (const int number : {SIGUSR1, SIGSEGV, SIGBUS, SIGILL}) ::sigaction(number, &action, nullptr);
 }
 
-// What handlers do.
+// The actions of handlers.
 
 void note_name(const char* name) {
   told->names += name[0] != '\0';
@@ -203,7 +203,7 @@ struct Case {
   }
 };
 
-/// What a child tells of it.
+/// Runs a case in a child and returns what the child reports.
 Told run(const Case& c, std::size_t size, int& status) {
   void* const shared = ::mmap(nullptr, sizeof(Told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   told = new (shared) Told{};
@@ -247,7 +247,7 @@ TEST(SmallStack, HoldsEveryWalk) {
         const std::string what = c.text();
         EXPECT_EQ(status, 0) << what;
         EXPECT_TRUE(result.is_done) << what;
-        // What throws does not guess.
+        // A throw does not guess.
         const bool by_libgcc = action.act == &list_by_libgcc;
         const bool may_end = (scene.is_guessed && (by_libgcc || action.act == &list_by_level_one)) ||
                              (scene.is_beyond_libgcc && by_libgcc);
@@ -256,7 +256,7 @@ TEST(SmallStack, HoldsEveryWalk) {
         EXPECT_LE(result.used, size_of_small_stack()) << what;
         std::printf("%-60s %6zu, %zu of it before the walk, %u frames\n", what.c_str(), result.used, result.before_walk,
                     result.frames);
-        // What is promised where there is no other stack.
+        // The limit that is promised if there is no other stack.
         EXPECT_LE(result.elsewhere, std::size_t{17} << 10) << what;
         most_elsewhere = std::max(most_elsewhere, result.elsewhere);
         most = std::max(most, result.used);

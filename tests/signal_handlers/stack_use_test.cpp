@@ -1,5 +1,5 @@
-// What each function takes of a small signal stack is what docs/contracts.md says of it, or less: at every frame of
-// every kind of stack, where its code is new and where it is known.
+// The stack that each function takes of a small signal stack is at most what docs/contracts.md says, at every frame of
+// every kind of stack, whether its code is new or known.
 #include <jitunwind/jitunwind.h>
 #include <libunwind.h>
 
@@ -176,7 +176,7 @@ PaintedStack painted;
 std::size_t* used = nullptr;
 void (*function)() = nullptr;
 
-/// From the call on. Below what this function itself uses everything is painted.
+/// Measures from the call on. Everything below this function's own frame is painted.
 [[gnu::noinline]] std::size_t stack_of(void (*call)()) {
   std::uintptr_t sp = 0;
   asm volatile("mov %%rsp, %0" : "=r"(sp));
@@ -186,7 +186,7 @@ void (*function)() = nullptr;
   return sp - reinterpret_cast<std::uintptr_t>(painted.lowest_written());
 }
 
-/// At each of the first frames, with copies that what was found at the frame before is not kept in.
+/// Uses the function at each of the first frames. Cursors are copied, so that they keep no result of the frame before.
 void use_at_each_frame() {
   constexpr int k_most_frames = 40;
   unw_init_local2(&cursor, interrupted, UNW_INIT_SIGNAL_FRAME);
@@ -209,7 +209,7 @@ void on_signal(int, siginfo_t*, void* context) {
   ::_exit(0);
 }
 
-/// In a child.
+/// Measures in a child.
 std::size_t most_used(const Scene& scene, void (*call)()) {
   void* const shared = ::mmap(nullptr, sizeof *used, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   used = new (shared) std::size_t{0};

@@ -14,7 +14,7 @@
 
 namespace jitunwind::test::built {
 
-/// As the kernel writes it: notes in a segment of their own, then memory.
+/// A core file in the kernel's layout: a segment of notes, then memory.
 class Core {
  public:
   Core(std::uint16_t machine, bool is_64, bool big_endian) : elf_(is_64, big_endian) {

@@ -51,7 +51,7 @@ TEST_P(EveryCore, OfGcoreShowsTheStacksThatTheProgramSaw) {
   const auto dead = Target::open_core(core.path);
   ASSERT_TRUE(dead) << dead.error().text();
   expect_as_the_program_says(*dead, core.program);
-  // And whatever is further in, too: of the same moment, as the process has not gone on.
+  // The process has not gone on, so the outer frames are of the same moment, too.
   for (const TargetThread& thread : live->threads())
     EXPECT_EQ(seen(live->walk(thread)).frames, seen(dead->walk(thread)).frames);
   for (const TargetThread& thread : dead->threads()) EXPECT_EQ(thread.fault_address, std::nullopt) << "it stands";
@@ -61,7 +61,8 @@ TEST_P(EveryCore, OfGcoreShowsTheStacksThatTheProgramSaw) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, EveryCore, testing::Values(TARGET_PROGRAMS));
 
-/// Where a core is cut off: closely at the front, where headers and notes are. Descending, so that it is cut in place.
+/// Returns the sizes that a core is cut to, close together at the front, where headers and notes are. They descend, so
+/// that the file can be cut in place.
 std::vector<std::uintmax_t> cuts_of(std::uintmax_t size) {
   std::vector<std::uintmax_t> cuts;
   for (std::uintmax_t i = 0; i < 100; ++i) cuts.push_back(size / 100 * (99 - i));
@@ -90,7 +91,7 @@ TEST(CoreFile, OfTheKernelShowsTheStacksThatTheProgramSaw) {
   EXPECT_EQ(crashed.frames.at(0).name, "stand_still");
 }
 
-/// Of a core's notes that of files is said to be something else.
+/// Changes the kind of the core's note of mapped files.
 void hide_files_note(const std::string& path) {
   std::string bytes = text_of_file(path);
   Elf64_Ehdr header;
@@ -171,7 +172,7 @@ TEST(CoreFile, OfGcoreThatIsCutOffIsRefused) {
   }
 }
 
-/// Without the files there is no static code, and no wrong frame: those that are known end, and it is said why.
+/// Static code is missing without the files: a walk ends at the first unknown code, says why, and has no wrong frame.
 TEST(CoreFile, WithoutItsFilesEndsAtTheFirstUnknownCode) {
   ByGcore core;
   const auto whole = Target::open_core(core.path);
@@ -295,7 +296,7 @@ Result<Target, TargetError> open_bytes(const RawBytes& bytes) {
   return Target::open_core(folder / "core");
 }
 
-/// As much of 16 bytes as is there.
+/// Reads up to 16 bytes, as many as exist.
 std::string text_at(const Target& target, Addr at) {
   std::string text(16, '\0');
   MemoryWindow window;
@@ -303,7 +304,7 @@ std::string text_at(const Target& target, Addr at) {
   return text;
 }
 
-/// Of two that overlap the first counts, and no byte behind a segment's end.
+/// If two segments overlap, the first one counts. Bytes behind a segment's end do not count.
 TEST(CoreFile, SegmentsThatContradictEachOtherAreReadOnce) {
   const auto core = open_bytes(core_with({{.address = 0x10000, .file_size = 16, .memory_size = 16},
                                           {.address = 0x10008, .file_size = 16, .memory_size = 16},

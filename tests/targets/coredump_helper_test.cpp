@@ -119,7 +119,7 @@ TEST(CoredumpHelper, AnswersEachQuestionAlone) {
   EXPECT_EQ(_UCD_access_mem(space.get(), head, &head, 0, nullptr), -UNW_EINVAL);
 }
 
-/// The number of the core's segment that an address lies in. Of code in files gcore keeps none.
+/// Returns the number of the core's segment that contains an address. gcore leaves out the code of files.
 int segment_of(const std::string& core, Addr at) {
   std::ifstream file(core, std::ios::binary);
   Elf64_Ehdr head;
@@ -133,7 +133,7 @@ int segment_of(const std::string& core, Addr at) {
   return -1;
 }
 
-/// Without the program's file its code is named by no symbol; with the file beside the core it is.
+/// No symbol names the program's code if the file is missing; with the file at another place they do.
 // covers: HL08
 TEST(CoredumpHelper, TakesFilesThatAreElsewhere) {
   TemporaryFolder folder;

@@ -21,7 +21,7 @@ struct NamedFrame {
   std::string name{};
 };
 
-/// What GDB has said: up to where it knows no name. It knows nothing of described code.
+/// Returns the frames that GDB printed, up to the first without a name. GDB does not know described code.
 std::vector<NamedFrame> frames_of_gdb(const std::string& name) {
   std::vector<NamedFrame> frames;
   for (const std::string& line : lines_of(text_of_file(CORES "/" + name + ".gdb"))) {

@@ -1,5 +1,5 @@
-// Signal frames of every CPU that a core file or a sample has the beginning of: of the code that tells them, or of what
-// the kernel has put on the stack. The walk ends there, and the error says what is missing.
+// Signal frames that a core file or a sample has the beginning of, on every CPU: of the trampoline's code, or of the
+// data that the kernel has put on the stack. The walk ends there, and the error says what is missing.
 #include <elf.h>
 #include <gtest/gtest.h>
 

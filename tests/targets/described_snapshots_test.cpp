@@ -81,7 +81,7 @@ struct Directive {
   std::int64_t value;
 };
 
-/// Of the procedure's first region those that are in force in its frame.
+/// Returns the directives of the procedure's first region that are in force in its frame.
 std::vector<Directive> in_force(const Described& target, Addr procedure) {
   const auto& frames = target.snapshot().frames;
   const auto frame = std::ranges::find_if(
@@ -119,7 +119,7 @@ TEST_P(DescribedSnapshots, AreFoundByTheListInTheirMemory) {
   EXPECT_EQ(names, (std::vector<std::string>{"described_trapping", "described_plain", "described_framed"}));
 }
 
-/// But for moves of SP once a frame pointer says where the frame is.
+/// Moves of SP are exempt once a frame pointer gives the frame's place.
 TEST_P(DescribedSnapshots, NoticeEveryDirectiveThatIsWrong) {
   const Described target = described(GetParam());
   const Arch& arch = target.snapshot().arch;

@@ -1,5 +1,5 @@
-// Where the files of a live process are: below a root folder of its own, in a mount namespace of its own, at places
-// that only the process knows, deleted, replaced. The judges are names that no table has but those of the files.
+// Finds the files of a live process: below its own root folder, in its own mount namespace, at places that only the
+// process knows, deleted, and replaced. The judges are names that only the files' tables have.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -124,7 +124,7 @@ std::vector<Place> places() {
 INSTANTIATE_TEST_SUITE_P(Places, EveryPlace, testing::ValuesIn(places()),
                          [](const auto& info) { return std::string(info.param.name); });
 
-/// What has a file's name now is another one.
+/// Another file has the deleted file's name now.
 void expect_names_of_deleted_files(const Files& files, const TargetProgram& program) {
   ASSERT_EQ(program.stacks().size(), 1u);
   for (const char* const command : {"rm program plugin.so", "cp /bin/true program && cp /bin/true plugin.so"}) {

@@ -94,7 +94,7 @@ struct HostileTarget {
   TargetSpace space;
 };
 
-/// What is known around `caller` is what each address of it says when it is asked for alone.
+/// Checks that the range known around `caller` agrees with the answer for each of its addresses alone.
 AddrRange expect_known_code_to_be_code(const AddressSpace& space, Addr caller) {
   MemoryWindow window;
   AddrRange known;
@@ -121,7 +121,7 @@ bool has_module(const RawBytes& object) {
   return target.space.modules().find(0x400801, module);
 }
 
-/// As an emulator has them: files of the CPU that it emulates are mapped, and none of their code is run.
+/// An emulator maps files of the CPU that it emulates. Their code is not run by this CPU, so they are no modules.
 TEST(ModuleOfAnotherCpu, IsNone) {
   const RawBytes own = object(k_begin, {loaded(PF_R | PF_X, 0, 0x1000)});
   EXPECT_TRUE(has_module(own));
@@ -288,7 +288,7 @@ TEST(CopiedEntriesOfAModule, HaveWhatFollowsAShortCie) {
   EXPECT_TRUE(frames.has(frames.k_fde - frames.k_at, 16));
 }
 
-/// Of its last page there is as much as the entry needs, and not the rest; or less than that.
+/// The readable part of the last page is as long as the entry needs, or one byte shorter.
 TEST(CopiedEntriesOfAModule, NeedNoMoreOfAPageThanTheyHave) {
   for (const std::size_t readable : {0x2110u, 0x210fu}) {
     EntriesFarApart frames(readable);

@@ -50,7 +50,8 @@ void expect_both_stacks(const Target& target) {
   }
 }
 
-/// As it shows them to people, with a line for the kernel's frame of a handler, here a pc of 0.
+/// Returns the frames of a backtrace that GDB prints for people. It has a line for the kernel's frame of a handler,
+/// which counts as pc 0 here.
 Stacks as_gdb_shows(pid_t process) {
   Stacks stacks;
   pid_t thread = 0;

@@ -52,8 +52,8 @@ __attribute__((noinline)) void* outermost(void* signal) {
   return (void*)n;
 }
 
-/* The selector of 64-bit code is the same for all programs: __USER_CS of asm/segment.h. What waits there for a signal
-   is the 64-bit system call pause(). */
+/* The selector of 64-bit code is the same for all programs: __USER_CS of asm/segment.h. The code there waits for a
+   signal by the 64-bit system call pause(). */
 __attribute__((noinline)) void* go_far(void* unused) {
   (void)unused;
   __atomic_add_fetch(&standing, 1, __ATOMIC_SEQ_CST);

@@ -14,7 +14,7 @@ struct jit_code_entry {
   const char* file;
   uint64_t size;
 };
-/* As tests/listen/gdb_list_test.cpp writes it. */
+/* The structures are those that tests/listen/gdb_list_test.cpp writes. */
 _Static_assert(offsetof(struct jit_code_entry, size) == 12, "numbers of 8 bytes are aligned by 4");
 struct jit_descriptor {
   uint32_t version, action;

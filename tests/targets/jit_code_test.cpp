@@ -70,7 +70,7 @@ class ListingTarget {
 
   static Addr code_of(std::size_t place) { return k_code + place * k_unit; }
   static AddrRange range_of(std::size_t place) { return {code_of(place), code_of(place) + 0x100}; }
-  /// What is mapped of the code there.
+  /// Maps the code at `place`.
   void map(std::size_t place, Mapping mapping) {
     mapping.range = {code_of(place), code_of(place) + k_unit};
     std::erase_if(all_, [&](const Mapping& known) { return known.range.begin == mapping.range.begin; });
@@ -206,7 +206,7 @@ TEST(JitCode, IsNoneWhereNothingIsMapped) {
   EXPECT_EQ(target.name_of(5), "x");
 }
 
-/// Memory of files is code of modules. Where no other may be executed nothing is looked for.
+/// Executable memory of files belongs to modules. If there is no other executable memory, the lists are not read.
 TEST(JitCode, IsNotLookedForWhereNoneCanBe) {
   struct Case {
     Mapping mapping;
@@ -241,7 +241,7 @@ TEST(JitCode, IsToldOfWhereItMayNotBeExecuted) {
   EXPECT_FALSE(target.jit.was_told_of(ListingTarget::code_of(1) + 0x100));
 }
 
-/// What an entry says of its file may be anything.
+/// An entry may give any size for its file.
 TEST(JitCode, OfFilesThatCannotBeReadIsNone) {
   ListingTarget target;
   const std::size_t size = target.set_file(0, 'x', 0);
@@ -264,8 +264,8 @@ TEST(JitCode, OfFilesThatCannotBeReadIsNone) {
   EXPECT_EQ(target.name_of(0), "") << "the descriptor";
 }
 
-/// What was asked about is looked at again when the target has run: rows of it may be kept. Other files are looked at
-/// when they are asked about.
+/// Files that were asked about are compared when the target has run, because rows of them may be kept. Other files are
+/// compared when they are asked about.
 TEST(JitCode, ThatHasChangedIsTold) {
   ListingTarget target;
   for (std::size_t i = 0; i < 3; ++i) {
@@ -310,7 +310,7 @@ TEST(JitCode, IsLookedForInAllFilesWhereItIsInNone) {
   EXPECT_EQ(target.name_of(1), "");
 }
 
-/// Of a target that runs a file counts as long as it is what it was; one that is another is none before renew().
+/// A file of a running target counts as long as it is unchanged. A changed file does not count before renew().
 TEST(JitCode, OfATargetThatRunsIsThatOfTheMoment) {
   ListingTarget target;
   target.set_file(0, 'x', 0);

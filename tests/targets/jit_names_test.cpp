@@ -1,4 +1,4 @@
-// What a target's JITs write for perf, where they write it to hurt who reads it.
+// Files that a target's JITs write for perf, when they are written to harm their reader.
 #include <gtest/gtest.h>
 #include <malloc.h>
 #include <unistd.h>

@@ -128,13 +128,13 @@ class Child {
   Child& operator=(const Child&) = delete;
 
   pid_t process() const { return process_; }
-  /// Of the child: until the next step.
+  /// The child calls this to wait for its next step.
   void stand() const {
     char byte = 0;
     (void)!::write(stands_[1], &byte, 1);
     (void)!::read(go_[0], &byte, 1);
   }
-  /// Of the parent: one step more. The child must not be stopped.
+  /// The parent calls this to let the child do one more step. The child must not be stopped.
   void go_on() const {
     char byte = 0;
     (void)!::write(go_[1], &byte, 1);
@@ -232,7 +232,7 @@ TEST(KeptRowsOfATarget, AreOfTheMomentThatWasCopied) {
   expect_the_walks_without_kept_rows(*target);
   const auto kept = stacks_of(*target);
   child.go_on();
-  // Of the list as it is now nothing is asked, or it is said to have changed: no frame is wrong.
+  // The list has changed since, so a walk either ends there or does not need it; no frame is wrong.
   for (const SeenStack& stack : stacks_of(*target)) {
     EXPECT_LE(stack.frames.size(), kept.at(0).frames.size());
     EXPECT_TRUE(std::equal(stack.frames.begin(), stack.frames.end(), kept.at(0).frames.begin(),
@@ -319,7 +319,7 @@ TEST(KeptRowsOfATarget, StayWhileOthersAreRegisteredAndCancelled) {
   EXPECT_EQ(origin_of(stacks_of(*target).at(0), "jit_frame"), "no such frame") << "it was cancelled";
 }
 
-/// What is registered after a process was let go is learned when it stands still again, whatever was asked meanwhile.
+/// Code that is registered after a process was let go is learned at the next stop, whatever was asked meanwhile.
 TEST(KeptRowsOfATarget, StayWhenTheListHasChangedUnderAWalk) {
   const Child child([](const Child& self) { ManyBeside(self).run(); });
   auto target = Target::attach(child.process(), Target::Hold::to_copy);
@@ -346,7 +346,7 @@ class FileInPlace {
     call(first_);
     call(second_);
   }
-  /// As PHP does while it compiles: nothing of the memory can be executed for a while.
+  /// Stands while no memory can be executed, as PHP does while it compiles.
   void run_without_execute_right() {
     put_into_list();
     first_(&stand_without_execute_right, this);
@@ -454,11 +454,10 @@ TEST(KeptRowsOfATarget, AreOfTheLibraryThatIsThereNow) {
   EXPECT_TRUE(is_there_again) << "the test would show nothing";
 }
 
-/// Where nothing is, with sanitizers as well.
+/// An address at which nothing is mapped, under sanitizers as well.
 constexpr Addr k_free_page = 0x2000'0000'0000;
 
-/// Of a child: stands below a frame that the library describes, which has a list of its own. The library, which is
-/// still loaded.
+/// The child stands below a frame that the library describes in a list of its own. Returns the library, still loaded.
 void* stand_in_library(const Child& child, const std::string& path, const PluginDescribes& how) {
   void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   using Call = void* (*)(JitFrame::Callee, const void*, const PluginDescribes&);
@@ -551,8 +550,8 @@ TEST(KeptRowsOfATarget, AreOfTheListThatIsThereNow) {
 #endif
 }
 
-/// The same of a library whose list has the same generation each time, as other libraries' that count from 0: the place
-/// of its newest descriptor tells, be the library of another file or the same one.
+/// Here the library's list has the same generation each time, as the lists of other libraries that count from 0. The
+/// place of the newest descriptor distinguishes them, whether the library is loaded from the same file or from another.
 // covers: DY50 DY51
 TEST(KeptRowsOfATarget, AreOfTheListWhoseNewestProcedureIsThere) {
   for (const bool same_file : {false, true}) {

@@ -1,5 +1,5 @@
-// What is learned of a list by which it differs from what is known: in memory that is written by hand, of which each
-// part is what the test wants.
+// Changes that are learned of a list whose earlier state is known. The list is written into memory by hand, so that the
+// test chooses each part.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -35,11 +35,11 @@ class ListedTarget {
     for (auto name = names.rbegin(); name != names.rend(); ++name) first = put(*name, first);
     target_.write_list(head_, first, 1, generation);
   }
-  /// One that is in the list is the newest from now on.
+  /// Makes a procedure of the list the newest one.
   void set_first(char name, std::uint32_t generation) {
     target_.write_list(head_, descriptors_.at(name), 1, generation);
   }
-  /// As the list's writer notes it.
+  /// Notes a change as the list's writer does.
   void note(char name, bool is_registered) {
     const Addr place = changes_ + 8 + noted_ % 256 * 24;
     target_.memory.put(place, descriptors_.at(name) + (is_registered ? 0 : 1));
@@ -131,7 +131,7 @@ TEST(LearnedChanges, AreNotKnownOfAnotherListUnderTheSameGeneration) {
   }
 }
 
-/// What is newest after a cancellation is not told by the changes.
+/// The noted changes do not tell the newest procedure after a cancellation.
 TEST(LearnedChanges, AreNoneAfterTheNewestWasCancelledOrAnotherCame) {
   ListedTarget target;
   target.set_list("ab", 4);
@@ -163,8 +163,8 @@ TEST(LearnedChanges, AreThoseThatAreNoted) {
   EXPECT_EQ(target.names("abc"), "bc");
 }
 
-/// The target was stopped in the middle of a change: a procedure is unlinked, of which nothing is noted yet. What was
-/// known before is not what the list says now, and is again what the next changes begin with.
+/// The target was stopped in the middle of a change: a procedure is unlinked, but the change is not noted yet. The
+/// state known before differs from the list then, and is the base of the next changes again afterwards.
 // covers: DY49
 TEST(LearnedChanges, AreNotKnownOfAListThatIsAboutToChange) {
   ListedTarget target;
@@ -206,7 +206,8 @@ TEST(LearnedChanges, AreOfTheProgramThatIsThere) {
   }
 }
 
-/// Its library was unloaded: nothing says of what code that was. Where it comes again it is looked for again.
+/// The list's library was unloaded, and nothing tells what code was registered. The list is found again when it is
+/// mapped again.
 TEST(LearnedChanges, AreNotKnownWhereAListIsGone) {
   ListedTarget target;
   target.set_list("ab", 4);

@@ -97,7 +97,7 @@ TEST(LetGo, AThreadThatStopsTooLate) {
   EXPECT_EQ(state_soon(child.process(), 'S'), 'S');
 }
 
-/// Whoever has a Target may end it: here another thread than the one that attached.
+/// Any thread may end a Target; here it is not the one that attached.
 TEST(LetGo, ByAnotherThread) {
   const TargetProgram program(TARGET_PROGRAM);
   std::optional<Target> target;
@@ -130,7 +130,8 @@ TEST(LetGo, NotByAChildOfTheTracer) {
   EXPECT_EQ(state_soon(program.process(), 'S'), 'S');
 }
 
-/// As where a page of it is served by a process that it has stopped, and never comes.
+/// The time is over, for example, if a page of the process is served by a process that is stopped itself and never
+/// delivers it.
 TEST(LetGo, WhenTheTimeIsOver) {
   const TargetProgram program(TARGET_PROGRAM);
   const ProcessFolder folder(program.process());

@@ -46,7 +46,7 @@ TEST(LiveProcess, WithTwoCopiesOfTheLibrary) {
   const SeenStack stack = seen(target->walk(target->threads().at(0)));
   EXPECT_EQ(stack.why, "complete");
   std::vector<std::string> names;
-  // What calls the frame is a function of its own where nothing is inlined.
+  // A separate function calls the frame if nothing is inlined.
   for (const SeenFrame& frame : callers_of_stand_still(stack))
     if (frame.name.find("operator()") == std::string::npos) names.push_back(frame.name);
   names.resize(6);
@@ -80,7 +80,8 @@ TEST(LiveProcess, ThreadsHaveNamesAndRegisters) {
   }
 }
 
-/// Of each process lists are looked for in the symbols of its program, while it stands still: libc can be run, too.
+/// Lists are looked for in the symbols of each process's program while the process is stopped. One object alone must
+/// count as the program, although libc can be executed, too.
 TEST(LiveProcess, HasOneProgram) {
   const Mappings mappings = Mappings::parse(text_of_file("/proc/self/maps"));
   const ProcessMemory memory(::getpid());
@@ -135,7 +136,8 @@ TEST(LiveProcess, LosesNoSignal) {
   EXPECT_TRUE(child.has_said_within(30'000)) << "of 2000 signals some have not arrived";
 }
 
-/// What the kernel lists, each with its state; those that have ended are listed until their process knows.
+/// Returns the kernel's list of threads and their states, without threads that have ended. The kernel lists those until
+/// their process notices.
 std::map<pid_t, char> states_of_threads(pid_t process) {
   std::map<pid_t, char> states;
   for (const pid_t thread : ProcessFolder(process).threads())
@@ -170,7 +172,7 @@ TEST(LiveProcess, HasAllThreadsOfOneThatMakesThemAllTheTime) {
   }
 }
 
-/// One that a SIGSTOP has stopped stays so.
+/// A process that SIGSTOP has stopped remains stopped.
 TEST(LiveProcess, StaysStoppedIfItWas) {
   const TargetProgram program(TARGET_PROGRAM);
   ::kill(program.process(), SIGSTOP);
@@ -222,7 +224,7 @@ TEST(LiveProcess, OfAnothersTracing) {
   EXPECT_TRUE(WIFEXITED(status));
 }
 
-// What cannot be attached to, and what is said then.
+// Processes that cannot be attached to, and the errors.
 
 TEST(Attaching, ToNoProcess) {
   const pid_t gone = ::fork();
@@ -245,7 +247,7 @@ TEST(Attaching, ToAZombie) {
   ::waitpid(child, nullptr, 0);
 }
 
-/// Of the first thread the kernel shows no memory then, and it is a zombie.
+/// The first thread is a zombie then, and the kernel shows no memory for it.
 TEST(Attaching, ToOneWhoseFirstThreadHasEnded) {
   const SayingChild made([](const SayingChild& self) {
     std::thread([&] {
@@ -323,7 +325,7 @@ class Tracer {
   pid_t process_ = 0;
 };
 
-/// Also where one of its threads is traced alone, as while a debugger attaches to it.
+/// It suffices that one thread of the process is traced, as while a debugger attaches.
 TEST(Attaching, ToOneThatIsTraced) {
   const TargetProgram program(TARGET_PROGRAM);
   ASSERT_GE(program.stacks().size(), 2u);
@@ -353,7 +355,7 @@ TEST(Attaching, ToOneThatIsTracedLetsItRun) {
   EXPECT_TRUE(target->renew());
 }
 
-/// As nobody: another user's process is refused, and it is said whose it is.
+/// The user nobody may not attach to another user's process, and the error names the owner.
 TEST(Attaching, ToAnotherUsers) {
   if (::geteuid() != 0) {
     const auto target = Target::attach(1);

@@ -9,7 +9,7 @@
 
 namespace jitunwind::test {
 
-/// What the notes of an object of x86-64 say.
+/// The contents of the notes of an x86-64 object.
 struct ListNotes {
   Addr head = 0;
   std::uint32_t layout = 1, word_size = 8;

@@ -29,7 +29,7 @@ static Entry map_object(int file, long offset) {
     if (begin == ~0ul) begin = segments[i].p_vaddr & -page;
     end = segments[i].p_vaddr + segments[i].p_memsz;
   }
-  // One that was linked for an address is where it was linked for.
+  // An object that was linked for a fixed address is mapped there.
   char* const base = mmap((void*)begin, end - begin, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (base == MAP_FAILED) abort();
   for (int i = 0; i < header.e_phnum; ++i) {

@@ -56,25 +56,24 @@ std::uint64_t bits_from(unsigned lowest) {
   return ((std::uint64_t{1} << 55) - 1) & ~((std::uint64_t{1} << lowest) - 1);
 }
 
-/// Where a thread stands, and what is on its stack.
+/// The code at a thread's pc, and its stack.
 struct Stand {
   Bytes code, stack;
 };
 
-/// In code at whose call the frame pointer leads to a record with a signed return address. Instructions are
-/// little-endian.
+/// A call whose frame pointer refers to a record with a signed return address. Instructions are little-endian.
 Stand at_a_call(bool big_endian) {
   Bytes stack = Bytes::in_order(big_endian).fill(16, 0).u64(0).u64(k_caller | k_signature).fill(32, 0);
   return {Bytes().fill(0x100, 0).u32(0x94000000).fill(0x40, 0), stack};  // bl
 }
 
-/// In the kernel's trampoline: the ucontext_t 128 bytes above SP has the pc behind 440 others.
+/// The kernel's trampoline: the ucontext_t is 128 bytes above SP, and its pc is at offset 440.
 Stand at_a_trampoline(bool big_endian) {
   Bytes stack = Bytes::in_order(big_endian).fill(16 + 128 + 440, 0).u64(k_caller | k_signature).fill(4096, 0);
   return {Bytes().fill(0x40, 0).u32(0xd2801168).u32(0xd4000001).fill(0x100, 0), stack};
 }
 
-/// What the kernel writes that gives addresses of 39 bits, with its note of the bits that sign them, or without.
+/// A core of a kernel with addresses of 39 bits, with or without its note of the signature bits.
 Core core_with_signed_address(std::optional<std::uint64_t> signing_bits, bool big_endian, const Stand& stand) {
   Core core(EM_AARCH64, true, big_endian);
   Bytes status = core.bytes().fill(32, 0).u32(7).fill(76, 0);
@@ -100,7 +99,8 @@ TEST_P(CoreOfAArch64, SaysByWhichBitsReturnAddressesAreSigned) {
   const auto told = open(bits_from(39));
   ASSERT_TRUE(told) << told.error().text();
   EXPECT_EQ(pcs_of(*told), (std::vector<Addr>{k_code + 0x40, k_caller}));
-  // Those from bit 48 on are none of the address; the rest leads nowhere. Where nobody says it, nothing is guessed.
+  // A mask from bit 48 on leaves signature bits in the address, which leads nowhere. If there is no note, nothing is
+  // guessed.
   for (const auto bits : {std::optional<std::uint64_t>(), std::optional(bits_from(48))}) {
     const auto core = open(bits);
     ASSERT_TRUE(core) << core.error().text();
@@ -132,8 +132,8 @@ TEST_P(CoreOfAArch64, IsRefusedWhereSigningBitsAreImpossible) {
   }
 }
 
-/// What the kernel writes of a thread of ARM: struct elf_prstatus with words of 4 bytes and 18 registers; NT_PRFPREG,
-/// of a coprocessor that there is no more; d0-d31 and fpscr, unless it has none.
+/// A core with the kernel's notes of an ARM thread: struct elf_prstatus with words of 4 bytes and 18 registers;
+/// NT_PRFPREG of a coprocessor that no longer exists; d0-d31 and fpscr, if `has_vectors` is set.
 Core core_of_arm(bool big_endian, bool has_vectors) {
   Core core(EM_ARM, false, big_endian);
   Bytes status = core.bytes().fill(24, 0).u32(7).fill(44, 0), vectors = core.bytes();

@@ -73,8 +73,8 @@ TEST_P(PtraceHelper, ShowsTheStackOfEachThread) {
 
 INSTANTIATE_TEST_SUITE_P(Ways, PtraceHelper, testing::Values(How::attach, How::seize));
 
-/// A child that traces itself, and stops in a call by code that is made at run time. What the call returns is its exit
-/// status.
+/// A child that traces itself and stops in a call from code made at run time. Its exit status is the result of that
+/// call.
 struct TracedChild {
   pid_t process = ::fork();
   /// The child is of this program: addresses mean the same in both.
@@ -129,8 +129,8 @@ TEST(PtraceHelperOf, ItsOwnChildGoesOnAndIsLookedAtAnew) {
   EXPECT_EQ(_UPT_resume(space.get(), nullptr, nullptr), -UNW_EINVAL);
 }
 
-/// In the frame made at run time and in its caller: each goes on behind its call, as if that had returned what is in
-/// the first exception register.
+/// The child resumes in the frame made at run time, or in that frame's caller. Each continues behind its call, whose
+/// result is the first exception register.
 // covers: AS13 HL03 RS05
 TEST(PtraceHelperOf, ItsOwnChildGoesOnInACallersFrame) {
   for (const int steps_further : {0, 1}) {
@@ -264,14 +264,15 @@ TEST_F(Callbacks, FindTheListOfRegisteredProcedures) {
   unw_word_t head = 0;
   ASSERT_EQ(_UPT_get_dyn_info_list_addr(space.get(), &head, target.get()), 0);
   EXPECT_EQ(head, _U_dyn_info_list_addr()) << "the child is of this program";
-  // Of addresses of code, what the CPU signs, and what no address of a process has besides.
+  // The mask contains the bits by which the CPU signs code addresses, and may contain more that no address of a process
+  // uses.
   const unw_word_t mask = _UPT_ptrauth_insn_mask(space.get(), target.get());
   const unw_word_t is_signed = TracedRegisters::signature_of_code(child.process);
   EXPECT_EQ(mask & is_signed, is_signed);
   EXPECT_EQ(mask == 0, is_signed == 0);
 }
 
-/// What a walk of a target comes to, without memory of its own.
+/// The result of a walk, which allocates nothing.
 struct Walked {
   std::array<unw_word_t, 64> ips{};
   std::size_t frames = 0;
@@ -341,8 +342,8 @@ TEST_F(Callbacks, SayWhatIsWrong) {
   EXPECT_EQ(_UPT_resume(space.get(), &cursor, of_gone.get()), -UNW_EUNSPEC);
 }
 
-/// The manual's program: a line of each frame, with the procedure that unw_get_proc_info tells. Of static code the same
-/// as nm says of the program's file.
+/// The manual's program prints a line for each frame with the procedure that unw_get_proc_info finds. It agrees with nm
+/// about static code.
 // covers: HL05
 TEST(PtraceHelperOf, TheManualsProgramShowsASleepingProcess) {
   const TargetProgram program(TARGET_PROGRAM);

@@ -69,8 +69,8 @@ TEST(SampleOfAProcess, IsRenewedWithAnother) {
   EXPECT_EQ(refused.error().reason, TargetError::Reason::no_samples);
 }
 
-/// What a JIT has written of its code is of the program that wrote it. Where the kernel's object is somewhere else, or
-/// no more there, another one was executed since, whose code may be at the same addresses.
+/// The files of a JIT belong to the program that wrote them. If the kernel's object has moved or is gone, another
+/// program was executed since, whose code may be at the same addresses.
 TEST(SampleOfAProcess, KeepsNamesOfJitsUntilAnotherProgramIsExecuted) {
   constexpr Addr k_code = 0x500000;
   const TemporaryFolder folder;
@@ -99,7 +99,7 @@ TEST(SampleOfAProcess, KeepsNamesOfJitsUntilAnotherProgramIsExecuted) {
     ASSERT_TRUE(target->renew(sample_of(code + executed)));
     EXPECT_EQ(name(), "");
   }
-  // What has the name of a deleted file is another one.
+  // Another file has the name of the deleted one.
   const std::string deleted = mapped.substr(0, mapped.size() - 1) + " (deleted)\n";
   const auto target = Target::from_sample(sample_of(deleted + code + kernels));
   ASSERT_TRUE(target) << target.error().text();
@@ -187,7 +187,7 @@ TEST_F(SampleInTheKernelsObject, HasAnotherMachinesFromAFolderOfBuildIds) {
   std::ofstream(place + "/vdso", std::ios::binary) << std::string(object).replace(id_at, other.size(), other);
   EXPECT_EQ(seen_with(other, folder / ""), "another");
   EXPECT_EQ(seen_with(id, folder / ""), "this");
-  // What is filed under an id that it does not have.
+  // The object is filed under a build id that is not its own.
   std::ofstream(place + "/vdso", std::ios::binary) << object;
   EXPECT_NE(seen_with(other, folder / "").find("[vdso]"), std::string::npos);
 }

@@ -52,12 +52,12 @@ class SayingChild {
   SayingChild& operator=(const SayingChild&) = delete;
 
   pid_t process() const { return process_; }
-  /// Of the child.
+  /// The child calls this.
   template <class Word>
   void say(const Word& word) const {
     (void)!::write(words_[1], &word, sizeof word);
   }
-  /// Of the parent, which waits for it.
+  /// The parent calls this; it waits for the word.
   template <class Word>
   Word heard() const {
     Word word{};

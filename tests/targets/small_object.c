@@ -1,9 +1,9 @@
-// A program, and a library that somebody maps, of so little code that all of it may be on the file's first page. It
-// stands still, or faults where it is told to. Without a C library, and without relocations.
+// A program, and a library that other programs map, with so little code that all of it may be on the file's first page.
+// It stands still, or faults on request. It has no C library and no relocations.
 #define USED __attribute__((noinline, used, visibility("default")))
 
-// The kernel begins at start, which has the number of arguments on the stack. Whoever maps it as a library calls what
-// is 64 bytes behind.
+// The kernel enters at start, with the number of arguments on the stack. Programs that map it as a library call the
+// code 64 bytes behind start.
 __asm__(
     ".text\n"
     ".balign 64\n"
@@ -45,7 +45,8 @@ USED int stand(long arguments) {
   return 1;
 }
 
-// In a segment of its own where there are several of code. The size of its frame is not known to those who follow code.
+// The function is in its own segment if there are several of code. A reader of instructions cannot tell the size of its
+// frame.
 __attribute__((section(".text.second"))) USED int middle(long arguments) {
   volatile char* const room = __builtin_alloca((unsigned long)(arguments * 100));
   room[arguments] = 1;

@@ -1,6 +1,6 @@
-// Objects so small that several of their segments are on one page of the file, of every linker, page size and kind, as
-// programs and as libraries that are mapped out of a file or of an archive: which mappings are one object follows from
-// its program headers. Each says by its source what its stack is; elfutils says the same of the programs.
+// Objects so small that several of their segments are on one page of the file: from every linker, of each page size and
+// kind, as programs, and as libraries mapped from a file or from an archive. Their program headers decide which
+// mappings are one object. The expected stack is known from the source; elfutils sees the same stack of the programs.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -32,7 +32,7 @@ std::vector<Case> all_cases() {
   return cases;
 }
 
-/// What is run in a folder of its own.
+/// Runs a case in its own folder.
 class Small {
  public:
   explicit Small(const Case& of) : of_(of) {
@@ -132,8 +132,8 @@ TEST_P(SmallObject, IsWalkedInACore) {
 INSTANTIATE_TEST_SUITE_P(Of, SmallObject, testing::ValuesIn(all_cases()), testing::PrintToStringParamName());
 
 #ifdef KERNEL_WRITES_CORES
-/// The build id is in the core, though not in the first page: what the core leaves out is not read from another build,
-/// wherever that is said to be. Of the right one it is.
+/// The core has the build id, though not in the first page. Parts that the core lacks are not read from another build,
+/// wherever it is given, but are read from the right one.
 TEST(CoreOfASmallProgram, IsNotReadFromAFileOfAnotherBuild) {
   const Small small({SMALL_BUILD, Case::program});
   const std::string path = small.folder() + "/program";

@@ -1,5 +1,5 @@
-// What is done while a process stands still to be copied: strace says which system calls are made between the first
-// thread's being told to stop and the first one's being let go.
+// The system calls made while a process is stopped to be copied. strace reports them, from the request that stops the
+// first thread to the one that lets the first thread go.
 #include <algorithm>
 #include <cstdlib>
 #include <string>
@@ -36,9 +36,10 @@ std::size_t count(const Calls& calls, const char* pattern) {
 
 class Standstill : public testing::TestWithParam<const char*> {};
 
-/// Objects, their notes and symbols, and the files of GDB's list are looked for before. In the stop it is asked which
-/// threads there are and what is mapped; read are registers, a stack a thread, a byte of a program that was not
-/// replaced, and of the list of procedures the state and, as it is found and as it is kept, the head's page.
+/// Objects, their notes and symbols, and the files of GDB's list are looked for before the stop. During the stop the
+/// threads and the mappings are listed. Only these are read: the registers; a stack for each thread; a byte of a
+/// program that was not replaced; the state of the list of procedures; and the page of its head, twice, as it is found
+/// and as it is kept.
 TEST_P(Standstill, IsForRegistersAndStacks) {
   const TargetProgram program(GetParam());
   const std::size_t threads = program.stacks().size();
@@ -53,8 +54,8 @@ TEST_P(Standstill, IsForRegistersAndStacks) {
   EXPECT_LE(count(calls, "^pread64\\("), threads + 4) << text;
 }
 
-/// In the stop its entries are read, of 32 bytes each, and files that are new; files have another size. A byte tells
-/// whether it has executed another program.
+/// Only the list's entries, of 32 bytes each, and new files are read during the stop; files have other sizes. One byte
+/// tells whether another program was executed.
 TEST_P(Standstill, IsNotForFilesOfGdbsList) {
   ::setenv("JITUNWIND_ATTACH", "gdb", 1);
   const TargetProgram program(GetParam());
@@ -70,8 +71,8 @@ TEST_P(Standstill, IsNotForFilesOfGdbsList) {
   EXPECT_GE(entries, 2u);
 }
 
-/// What a signal may interrupt is asked again: strace has the calls fail which the process's files are read by, and its
-/// memory. What the kernel does not let a signal interrupt, as waitid(2) that does not wait, is left as it is.
+/// Calls that a signal may interrupt are repeated: strace makes every other read of the process's files and memory
+/// fail. Calls that a signal cannot interrupt, such as waitid(2) without waiting, are not changed.
 TEST(InterruptedCalls, AreMadeAgain) {
   const TargetProgram program(STANDSTILL_PROGRAM);
   const std::string process = std::to_string(program.process()), proc = "/proc/" + process;

@@ -12,7 +12,7 @@ struct Taken {
   SeenStack live{};
 };
 
-/// Of the main thread of a program that stands still: so many bytes of its stack.
+/// Takes a sample of the main thread of a program that stands still, with `bytes` bytes of its stack.
 inline Taken take(const TargetProgram& program, std::size_t bytes) {
   Taken taken;
   const auto target = Target::attach(program.process());

@@ -1,5 +1,5 @@
-// Where the lists of a target's registered procedures begin: by notes, right and wrong ones, and by symbols where there
-// are none.
+// Heads of a target's lists of registered procedures: found by notes, right and wrong ones, and by symbols if there are
+// no notes.
 #include <elf.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ Heads heads_in(const Memory& memory, const Mappings& mappings, const TargetFiles
 
 using Note = ListNotes;
 
-/// Of a target with these objects, one behind the other.
+/// Returns the heads in a target with these objects, which lie one after the other.
 Heads heads_of(const std::vector<Note>& notes) {
   std::vector<RawBytes> objects;
   std::vector<BytesMemory::Piece> pieces;
@@ -70,7 +70,7 @@ TEST(HeadsByNotes, AreNoneWhereTheNoteIsNotUnderstood) {
     EXPECT_EQ(heads_of({wrong, {head_in(1)}}), Heads{head_in(1)}) << wrong.layout << " " << wrong.word_size;
 }
 
-/// What a live process has that says itself where its list is.
+/// A live process that prints the address of its list.
 class ListWithoutNote {
  public:
   explicit ListWithoutNote(const std::vector<std::string>& command) {

@@ -3,7 +3,7 @@
 #include "jitunwind/dyn_info/registry/procedure_list_p.h"
 #include "tests/support/jit_frame.h"
 
-/// In no table but that of its file.
+/// Only the file's symbol table names this function.
 extern "C" [[gnu::visibility("hidden"), gnu::noinline]] void* plugin_inner(jitunwind::test::JitFrame::Callee callee,
                                                                            void* argument) {
   static jitunwind::test::JitFrame frame;
@@ -32,7 +32,8 @@ unw_dyn_info_t at_page(unw_dyn_info_t info, Addr page) {
 
 extern "C" [[gnu::visibility("default")]] void* plugin_described_again(test::JitFrame::Callee callee, void* argument,
                                                                        const test::PluginDescribes& how) {
-  // In the library's own memory: at the same place wherever the library is.
+  // The descriptors are in the library's own memory, so they have the same place wherever the library has its place
+  // again.
   static unw_dyn_info_t places[2], more;
   test::JitFrame frame(test::JitFrame::On{how.page});
   (void)frame.registration().cancel();

@@ -1,4 +1,4 @@
-// What a test tells the library that has a list of its own.
+// Instructions from a test to the library that has a list of its own.
 #pragma once
 
 #include <cstdint>

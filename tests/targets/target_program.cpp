@@ -1,7 +1,8 @@
-// What is looked at from outside: threads that stand in C++ -> JIT -> C++ -> JIT -> C++ and have said how they came
-// there. target_program THREADS [crash | exec | PLUGIN]: main and so many others; main crashes when all stand; it
-// executes the same program again when it gets SIGUSR1, whose procedures lie elsewhere; it goes through the plugin on
-// its way. Its root folder is TARGET_ROOT from then on, where there is such a variable.
+// The target of other programs' walks: its threads stand in C++ -> JIT -> C++ -> JIT -> C++ and have reported how they
+// came there. target_program THREADS [crash | exec | PLUGIN] starts main and as many other threads. `crash` makes main
+// crash when all stand. `exec` makes the program execute itself when it gets SIGUSR1; its procedures then have other
+// addresses. PLUGIN is a library that the calls go through. If the variable TARGET_ROOT exists, the program makes that
+// its root folder.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>

@@ -38,7 +38,7 @@ struct SeenStack {
   std::string why{};
 };
 
-/// Of a child: it stands still for ever, and ends however the test ends that forked it.
+/// Called in a child: makes it end when the test that forked it ends, however that ends.
 inline void die_with_the_test() {
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) ::_exit(126);
 }
@@ -69,7 +69,7 @@ class TargetProgram {
     char line[1024];
     while (std::fgets(line, sizeof line, said) && std::string(line) != "ready\n") take(line);
     std::fclose(said);
-    // What has said that it stands is about to call pause().
+    // A thread reports that it stands just before it calls pause().
     ::usleep(50'000);
   }
   ~TargetProgram() { end(); }

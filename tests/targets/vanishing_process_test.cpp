@@ -15,7 +15,7 @@
 namespace jitunwind::test {
 namespace {
 
-/// As a walk that keeps nothing shows them, from the first to the last that can be had.
+/// Checks that `part` has the first frames of `whole`, a walk without kept rows.
 void expect_beginning_of(const SeenStack& whole, const SeenStack& part) {
   ASSERT_FALSE(part.frames.empty());
   ASSERT_LE(part.frames.size(), whole.frames.size());
@@ -90,7 +90,7 @@ TEST(VanishingProcess, ThatEndsAfterItWasCopied) {
   expect_beginning_of(whole, seen(target->walk(target->threads().at(0))));
 }
 
-/// What is known of modules and lists is of the program that was there before.
+/// Known modules and lists belong to the earlier program.
 TEST(VanishingProcess, ThatExecutesAnotherProgram) {
   int go[2];
   ASSERT_EQ(::pipe(go), 0);
@@ -132,7 +132,7 @@ TEST(VanishingProcess, ThatExecutesAnotherProgram) {
   ::close(go[0]), ::close(go[1]);
 }
 
-/// One that executes itself when it gets SIGUSR1, at the same addresses, with as many procedures registered.
+/// A program that executes itself when it gets SIGUSR1: at the same addresses, and with as many registered procedures.
 class ExecutesItself : public TargetProgram {
  public:
   /// Some containers forbid it.
@@ -150,7 +150,7 @@ class ExecutesItself : public TargetProgram {
   }
 };
 
-/// What was read of its list is of the program before.
+/// The part of the list that was read before belongs to the earlier program.
 // covers: HL07
 TEST(VanishingProcess, ThatExecutesTheSameProgram) {
   const ExecutesItself program;
@@ -167,7 +167,7 @@ TEST(VanishingProcess, ThatExecutesTheSameProgram) {
   EXPECT_EQ(mapped_at(*target, "target_program") == before, ExecutesItself::has_fixed_addresses());
 }
 
-/// What is at its addresses then is not what was copied: none of it is read, not even where it looks the same.
+/// The memory at the copied addresses is another program's then. None of it is read, even if it looks the same.
 TEST(VanishingProcess, ThatExecutesTheSameProgramAfterItWasCopied) {
   const ExecutesItself program;
   const SeenStack whole = whole_stack_of(program.process());
@@ -185,7 +185,7 @@ TEST(VanishingProcess, ThatExecutesTheSameProgramAfterItWasCopied) {
   EXPECT_EQ(now.frames, whole_stack_of(program.process()).frames);
 }
 
-/// What was found while it ran is not what is there when it stands still.
+/// Modules that were found while the process ran may have changed when it is stopped.
 TEST(VanishingProcess, ThatLoadsAndUnloadsLibrariesAllTheTime) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -271,7 +271,7 @@ TEST(VanishingProcess, ThatUnmapsItsCodeAfterItWasCopied) {
   ASSERT_EQ(::write(go[1], "g", 1), 1);
   wait_for_name(child, "taken");
   expect_beginning_of(whole, seen(target->walk(target->threads()[1])));
-  // What was known of the library before is kept; what is there now is nothing.
+  // The earlier knowledge of the library is kept; nothing is mapped there now.
   EXPECT_EQ(seen(before->walk(before->threads()[1])).frames, whole.frames);
   ASSERT_TRUE(target->renew());
   const SeenStack now = seen(target->walk(target->threads()[1]));

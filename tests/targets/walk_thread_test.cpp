@@ -123,7 +123,7 @@ TEST(WalkThread, ThatIsNotThere) {
   }
 }
 
-/// One that is ending has a number still, takes no signal, and is nobody to wait for.
+/// A thread that is ending still has a number, but takes no signal and is not worth waiting for.
 // covers: HL14
 TEST(WalkThread, ThatIsEnding) {
   std::atomic<pid_t> ending{0};
@@ -152,7 +152,7 @@ TEST(WalkThread, ThatBlocksSignals) {
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
     blocked.release();
     goes_on.acquire();
-    // What was asked is answered now, and nobody waits for it.
+    // The pending questions are answered now, when nobody waits for them.
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     unblocked.release();
     ends.acquire();
@@ -173,7 +173,7 @@ TEST(WalkThread, ThatBlocksSignals) {
 TEST(WalkThread, WaitsNoLongerThanItIsTold) {
   const pid_t child = ::fork();
   if (child == 0) {
-    // In a process of its own, one thread of which is stopped by ptrace's nearest kin: a vfork() that does not return.
+    // This runs in its own process, in which a vfork() that does not return stops one thread, much as ptrace does.
     std::atomic<pid_t> id{0};
     std::thread([&] {
       id = own_thread();
@@ -197,7 +197,7 @@ TEST(WalkThread, WaitsNoLongerThanItIsTold) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
-/// From a handler that interrupts whatever there is, malloc included.
+/// The handler interrupts any code, including malloc.
 // covers: HL14
 TEST(WalkThread, InASignalHandler) {
   static pid_t asked = 0;

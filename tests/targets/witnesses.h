@@ -1,4 +1,4 @@
-// What other programs see of a process: GDB and elfutils. What this library sees of it.
+// The stacks of a process as GDB, elfutils and this library see them.
 #pragma once
 
 #include <fcntl.h>
@@ -18,7 +18,7 @@ namespace jitunwind::test {
 using Pcs = std::vector<Addr>;
 using Stacks = std::map<pid_t, Pcs>;
 
-/// By elfutils, which ends at code without unwind information.
+/// Returns the stacks from elfutils, which end at code without unwind information.
 inline Stacks by_eu_stack(pid_t process) {
   Stacks stacks;
   pid_t thread = 0;
@@ -31,7 +31,7 @@ inline Stacks by_eu_stack(pid_t process) {
   return stacks;
 }
 
-/// Of functions that were inlined, and of those that have left their frame by a jump to another, GDB makes frames, too.
+/// Returns the stacks from GDB, without the frames that GDB adds for inlined functions and tail calls.
 inline Stacks by_gdb(pid_t process) {
   Stacks stacks;
   pid_t thread = 0;
@@ -105,7 +105,7 @@ class Waiting {
   pid_t process_ = 0;
 };
 
-/// What all see of the same moment of a process.
+/// The stacks that all of them see at one moment.
 struct SeenAtOnce {
   Stacks ours{}, bold{}, elfutils{}, gdb{};
   std::map<pid_t, std::string> whys{};
@@ -146,7 +146,7 @@ SeenAtOnce seen_when_it_waits(pid_t process, WithGdb with_gdb, Waits waits) {
   return seen;
 }
 
-/// For programs all of whose threads wait: they stand where they stood, some calls deep.
+/// A condition for programs whose threads all wait: the stacks are unchanged and some calls deep.
 inline auto stands_still() {
   return [before = Stacks()](const Stacks& now) mutable {
     const bool is_same = std::exchange(before, now) == now;

@@ -1,5 +1,5 @@
-// What other programs see of the same process: GDB, which is told of registered code, all frames; elfutils those of
-// static code. Of our own programs and of what this system has.
+// Compares the frames that other programs see in the same process, in our programs and in programs of this system. GDB
+// is told of registered code and sees all frames; elfutils sees those of static code.
 #include "tests/targets/witnesses.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ std::ostream& operator<<(std::ostream& out, const SystemProgram& program) { retu
 
 class ProgramsOfThisSystem : public testing::TestWithParam<SystemProgram> {};
 
-/// Of static code all see the same, from the first to the last frame.
+/// All see the same static code, from the first to the last frame.
 TEST_P(ProgramsOfThisSystem, AreSeenAsByGdbAndElfutils) {
   const Waiting program(GetParam().command);
   const SeenAtOnce seen = seen_when_it_waits(program.process(), WithGdb::yes, stands_still());
@@ -73,10 +73,11 @@ int byte_at(pid_t process, Addr at) {
   return memory.get();
 }
 
-/// Debian's programs of Go have no symbols, and unwind information of their C code alone. GDB takes words of the stack
-/// for frames then, after the second one of each thread. elfutils follows frame pointers, and so passes over functions
-/// that have made no frame, as bold guesses do. What is confirmed has those too. Where it ends, it says so. A goroutine
-/// begins as if runtime.goexit had called it, behind whose first instruction it returns to, a nop: no guess goes there.
+/// Debian's programs of Go have no symbols, and unwind information for their C code alone. GDB takes words of the
+/// stack for frames, from the second frame of each thread on. elfutils follows frame pointers; it skips functions that
+/// have made no frame, as bold guesses do. A walk with confirmed guesses has those functions, too, and reports where it
+/// ends. A goroutine begins as if runtime.goexit had called it, and returns behind that function's first instruction, a
+/// nop; no guess leads there.
 TEST(ProgramOfGo, ShowsWhatFramePointersShow) {
   const Waiting program("fzf --filter x");
   const SeenAtOnce seen =

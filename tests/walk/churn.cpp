@@ -111,7 +111,7 @@ class Arena {
   std::array<Slot, k_slots> slots_;
 };
 
-/// What a thread knows of its own calls. Written by the thread, read by its handler.
+/// A thread's record of its own calls. The thread writes it, and its handler reads it.
 struct Shadow {
   std::array<Addr, k_max_calls> calls{};  // return addresses in procedures, from the outermost one
   std::atomic<std::size_t> count{0};
@@ -249,7 +249,7 @@ void on_signal(int, siginfo_t*, void* context) {
   errno = saved;
 }
 
-/// From where it stands, not from a handler.
+/// Walks from the thread's own code, not from a handler.
 void check_own_walk() {
   std::array<void*, 256> found;
   const auto count = static_cast<std::size_t>(unw_backtrace(found.data(), static_cast<int>(found.size())));

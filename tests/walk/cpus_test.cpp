@@ -100,7 +100,7 @@ struct SignalFrames {
   explicit SignalFrames(const Arch& a) : arch(a), memory(a.big_endian) {}
 
   void put_trampoline(Addr at, std::span<const std::uint8_t> bytes) { memory.put_bytes(at, std::as_bytes(bytes)); }
-  /// What the frame at `sp` goes back to.
+  /// Writes the state to which the signal frame at `sp` returns.
   void put_frame(const CodePattern& trampoline, Addr sp, Addr to_pc, Addr to_sp) {
     const Addr ucontext = sp + static_cast<Addr>(std::int64_t{arch.sigframe_ucontext} + trampoline.cfa_offset);
     const auto put = [&](RegNum reg, Addr value) {
@@ -125,8 +125,8 @@ struct SignalFrames {
   AddressSpace space{arch, memory, modules, sources, {}, nullptr, guesses};
 };
 
-/// Its bytes are all that tells what it is, and memory may end among them, or be others. Where it ends the error says
-/// so, even to those who would have any guess.
+/// Only its bytes tell a trampoline, and memory may end among them, or some bytes may differ. If memory ends there, the
+/// error says so, even if guesses are allowed.
 // covers: RG04
 TEST_P(Cpus, ATruncatedTrampolineIsNone) {
   for (const CodePattern& trampoline : arch().trampolines) {
@@ -191,8 +191,8 @@ TEST_P(Cpus, SignalFramesInACircleEnd) {
   }
 }
 
-/// To name a frame of code made at run time, whose bytes are read by system calls, costs one of them, however many
-/// trampolines a CPU has.
+/// Naming a frame of code made at run time costs one read of its bytes, a system call, however many trampolines a CPU
+/// has.
 TEST_P(Cpus, CodeIsComparedWithAllTrampolinesByOneRead) {
   class CountingMemory final : public FakeMemory {
    public:
@@ -247,7 +247,7 @@ TEST_P(Cpus, AnyReturnAddressColumnIsBounded) {
   }
 }
 
-/// Of preserved floating-point registers a caller has 8 bytes, whatever a word has.
+/// A caller has 8 bytes of each preserved floating-point register, whatever the word size is.
 // covers: XP04
 TEST_P(Cpus, VectorRegistersHaveEightBytes) {
   for (const RegisterInfo& reg : arch().registers) {

@@ -31,7 +31,7 @@ std::vector<Addr> addresses_by(const void* context, Cursor::Top top) {
   return pcs;
 }
 
-/// By rows that are made for each frame.
+/// Walks by rows that are made for each frame.
 std::vector<Addr> slow_addresses(Cursor& cursor) {
   std::vector<Addr> pcs{cursor.pc()};
   for (auto moved = cursor.step(); moved && *moved && pcs.size() < 512; moved = cursor.step())
@@ -249,14 +249,14 @@ TEST(FastWalks, StopWhereSlowOnesDo) {
   EXPECT_GT(frames, k_stacks * 3 / 2);
 }
 
-/// A stack in an array on the calling thread's, where walks are remembered: frames of three kinds, each of which has
-/// the frame pointer that leads on. Of frames that neither use nor save it, that is their caller's; what others have
-/// there decides nothing.
+/// A stack in an array on the calling thread's stack, where walks are remembered. It has frames of three kinds, each
+/// with the frame pointer that leads on. A frame that neither uses nor saves the frame pointer has its caller's; in the
+/// other frames its value decides nothing.
 class MadeStack {
  public:
   static constexpr std::size_t k_frames = 24;
   static constexpr std::size_t k_words = 8 * k_frames;
-  /// What leaves the stack finds zeros, not what the callers of this have there at the moment.
+  /// A walk that leaves the stack finds zeros, not the present data of this function's callers.
   using Words = std::array<Word, k_words + 64>;
 
   /// `words` are zeros. `kind_of` the frame of each number, from 1 on, as all numbers here from the outermost one.
@@ -265,7 +265,7 @@ class MadeStack {
       : words_(std::span(words).first(k_words)), frames_(frames), random_(random) {
     Addr cfa = reinterpret_cast<std::uintptr_t>(words_.data() + words_.size());
     Addr fp = any_word();
-    // From the outermost one, which has no caller, inwards.
+    // Frames are made from the outermost one, which has no caller, inwards.
     for (std::size_t i = 0; i < k_frames; ++i) {
       const std::size_t kind = i == 0 ? k_outermost : kind_of(i);
       if (kind == k_by_fp || kind == k_saving) word(cfa - 2 * k_word) = static_cast<Word>(fp);
@@ -312,7 +312,7 @@ class MadeStack {
   }
   void set_saved_fp(std::size_t frame, Addr fp) { word(cfas_[frame] - 2 * k_word) = static_cast<Word>(fp); }
   void set_fp(Addr fp) { fp_ = fp; }
-  /// Of a frame that is found by it.
+  /// The frame pointer of a frame that is found by it.
   Addr fp_of(std::size_t frame) const { return cfas_[frame] - 2 * k_word; }
 
   /// The fast walk, again and again, finds what the slow one does. `found`: how many frames.

@@ -16,9 +16,8 @@
 namespace jitunwind::test {
 namespace {
 
-// In front of the code that is interrupted, without a byte between, ends code whose row is another: at the byte before
-// the fault CFA = rsp+16, where the caller has another address of code. In front of the trampoline ends a function that
-// has nothing to do with it.
+// Code with another row ends directly in front of the interrupted code: at the byte before the fault CFA = rsp+16,
+// where the caller is at another address of code. An unrelated function ends directly in front of the trampoline.
 asm(R"(
         .text
         .type jitunwind_test_pushed, @function
@@ -124,7 +123,7 @@ void handler(int, siginfo_t*, void* given) {
   context->uc_mcontext.gregs[REG_RIP] += 2;  // behind ud2
 }
 
-// What the kernel takes (rt_sigaction(2)): the C library would replace the trampoline by its own.
+// The kernel's own structure (rt_sigaction(2)): the C library would replace the trampoline by its own.
 struct KernelAction {
   void (*handler)(int, siginfo_t*, void*);
   unsigned long flags;
@@ -166,8 +165,8 @@ TEST_F(FrameKinds, AreToldApart) {
   EXPECT_EQ(handled.looked_up_before[0].is_interrupted, 0);
 }
 
-/// Where the flag says that the context was interrupted its row is that of the address itself; without, of the address
-/// before, which here is other code.
+/// If the flag says that the context was interrupted, the row is that of the address itself; otherwise it is that of
+/// the address before, which belongs to other code here.
 // covers: LU08
 TEST_F(FrameKinds, AreLookedUpWhereTheyStand) {
   const auto& frames = handled.from_context;

@@ -1,4 +1,4 @@
-// Which memory walks read without a probe, and which modules they need not ask about.
+// The memory that walks read without a probe, and the modules that they need not look up.
 #include "jitunwind/unwind_core/memory/known_stack_internal.h"
 
 #include <dlfcn.h>
@@ -92,7 +92,7 @@ TEST(KnownStack, ForgetsOtherStacks) {
   }).join();
 }
 
-/// What is forgotten is learned again from its pages, by this thread and by others.
+/// A thread learns a forgotten range again from its pages; so do other threads.
 TEST(KnownStack, IsLearnedAgainWhenItWasForgotten) {
   const AddrRange before = known_stack(address_here());
   forget_known_stacks();
@@ -120,7 +120,7 @@ TEST(KnownStack, IsNotLearnedWhileItIsBeingLearned) {
   }).join();
 }
 
-/// Of the page that functions run on, and of no other stack.
+/// The page in use is that on which functions run, on this stack alone.
 TEST(KnownStack, InUseIsThePageOfTheFunctionsThatRun) {
   const Addr here = address_here();
   const AddrRange used = stack_in_use(here);

@@ -17,7 +17,7 @@ namespace {
 
 using namespace asmjit;
 
-/// What a made procedure wrote down of itself: SP at its call.
+/// A procedure made at run time records its SP at its call here.
 struct Recorded {
   Addr sp_at_call = 0;
 };

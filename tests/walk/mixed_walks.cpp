@@ -180,7 +180,7 @@ void note_deepest(std::size_t depth) {
   }
 }
 
-/// In every way, from a context. Allocates nothing.
+/// Walks in every way from a context. Allocates nothing.
 void compare_from(const void* context, Cursor::Top top, Listed& slow) {
   compare_steps(registers_from_ucontext(context, local_space().arch), top, slow);
   Listed listed;
@@ -191,8 +191,7 @@ void compare_from(const void* context, Cursor::Top top, Listed& slow) {
   note_deepest(slow.count);
 }
 
-/// From here as well.
-/// Unwind Express: in the engine's own space, and through callbacks that ask it for everything.
+/// Walks by Unwind Express, in the engine's own space and through callbacks that ask it for everything.
 class UwxWalks {
  public:
   UwxWalks() noexcept {
@@ -213,11 +212,12 @@ class UwxWalks {
   UwxWalks(const UwxWalks&) = delete;
   UwxWalks& operator=(const UwxWalks&) = delete;
 
-  /// Of the calling function. An environment is of one walk at a time: nothing where a signal has interrupted one.
+  /// Walks from the calling function. An environment serves one walk at a time, so nothing happens if a signal has
+  /// interrupted one.
   [[gnu::always_inline]] void compare(const Listed& slow) {
     if (busy_) return;
     busy_ = true;
-    // By callbacks each word of the stack is a system call.
+    // Each word of the stack is a system call for callbacks.
     const std::size_t ways = ++walks_ % 8 == 0 ? 2 : 1;
     for (std::size_t i = 0; i < ways; ++i) {
       if (uwx_self_init_context(envs_[i]) != UWX_OK) note_difference("uwx_self_init_context", 0, 0, i);
@@ -276,8 +276,8 @@ void compare_interrupted(int, siginfo_t*, void* context) {
   errno = saved;
 }
 
-/// Of this thread. Set anew when the work of a signal is done: a periodic one leaves no time between two signals where
-/// a walk takes longer than a period.
+/// The thread's timer. It is set anew when the work of a signal is done: a periodic timer leaves no time between two
+/// signals if a walk takes longer than a period.
 thread_local timer_t timer{};
 void set_timer() {
   const itimerspec once{{}, {0, k_timer_delay}};

@@ -1,5 +1,5 @@
-// Which system calls a walk makes: a walk of addresses on the thread's own stack, once that was walked on, none; one by
-// steps there one probe for two pages; on other stacks one for each. Probes are counted.
+// The system calls of a walk. A walk of addresses on the thread's own stack makes none once that stack was walked. A
+// walk by steps there makes one probe for two pages; on other stacks it makes one for each page. Probes are counted.
 #include <jitunwind/c.h>
 #include <libunwind.h>
 
@@ -55,7 +55,7 @@ int frames_by_cursor(unw_context_t& context) {
   return frames == listed - 1 ? frames : 0;
 }
 
-/// What `last` returns below that many frames.
+/// Returns the result of `last`, called below that many frames.
 [[gnu::noinline]] int walk_below(int depth, int (*last)() = &walk) {
   char room[256];
   asm volatile("" ::"r"(room) : "memory");
@@ -86,7 +86,7 @@ void list_own_stack() {
 constexpr std::size_t k_page = 4096;
 constexpr std::size_t k_other_stack = 256 << 10;
 
-/// Does `work`, which does not return, on a stack of its own. Where that is.
+/// Does `work`, which does not return, on another stack; the variable has its address.
 std::uintptr_t g_other_stack;
 void on_other_stack(void (*work)()) {
   static ucontext_t back, other;
@@ -137,8 +137,8 @@ void count_probe(int, siginfo_t*, void* context) {
   registers[REG_RAX] = result;
 }
 
-/// From now on rt_sigprocmask is counted, and every other system call kills the process, but for that which asks
-/// whether the thread is on its signal stack.
+/// Counts rt_sigprocmask from now on. Every other system call kills the process, except for the one that asks whether
+/// the thread is on its signal stack.
 bool count_probes() {
   struct sigaction action {};
   action.sa_sigaction = &count_probe;
@@ -195,8 +195,8 @@ void walk_other_stack() {
   on_other_stack([] {
     if (walk_below(60) < 60) ::_exit(7);  // rows and addresses that others look for once
     if (!count_probes()) ::_exit(8);
-    // What is behind the last frame has no unwind information: there it looks at code, anew after a quarter of a
-    // second, as after a pause of the machine's.
+    // The code behind the last frame has no unwind information. The walk looks at that code, and does so anew after a
+    // quarter of a second, as after a pause of the machine.
     std::size_t elsewhere = ~std::size_t{0};
     for (int i = 0; i < 100; ++i) {
       if (const int wrong = wrong_probes_below(60, k_by_cursor)) ::_exit(wrong);
@@ -224,7 +224,7 @@ void walk_other_stack() {
   return frames;
 }
 
-/// By the interface for C, whose walk begins at its caller.
+/// Walks by the C interface; the walk begins at its caller.
 [[gnu::noinline]] int step_own_stack_in_c() {
   g_probes = {};
   ju_cursor cursor;
@@ -399,7 +399,7 @@ void allow_these_only() {
   if (!allow_only(*allowed)) ::_exit(8);
 }
 
-/// With so much of the stack between.
+/// Runs a function with so many bytes of the stack in between.
 [[gnu::noinline]] void run_below(std::size_t size, void (*run)()) {
   void* volatile room = alloca(size);
   run();
@@ -482,7 +482,8 @@ TEST(SystemCalls, AreThoseOfTheTable) {
     calls.push_back(SYS_exit_group);
     const pid_t child = ::fork();
     if (child == 0) {
-      // Of the same place each time, at another depth: less deep, lest the stack has a page that is new.
+      // Each call comes from the same code but from another depth. The later ones are less deep, so that they use no
+      // new page of the stack.
       allowed = &calls;
       void (*volatile steps[])() = {activity.before, activity.before, &allow_these_only, activity.run};
       const volatile std::size_t count = std::size(steps);  // a loop: one call in the code

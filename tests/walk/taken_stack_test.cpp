@@ -32,7 +32,7 @@ struct Steps {
   std::array<unw_word_t, 256> return_address_at{};  ///< of the frame before that one, by which the cursor came there
 };
 
-/// Where the return address is by which a cursor came to its frame.
+/// Returns the place of the return address by which a cursor came to its frame.
 unw_word_t place_of_ip(unw_cursor_t& cursor) {
   unw_save_loc_t place{};
   unw_get_save_loc(&cursor, UNW_REG_IP, &place);
@@ -68,14 +68,14 @@ void protect(Addr page, int protection) {
 void take(Addr page) { protect(page, PROT_NONE); }
 void give_back(Addr page) { protect(page, PROT_READ | PROT_WRITE); }
 
-/// Which frame is the so-manieth one of those that have pages of their own, so that nobody else runs on its upper end.
+/// Returns the `number`-th frame that has pages of its own, so that no other function runs on its upper end.
 std::size_t large_frame(const Steps& steps, int number) {
   std::size_t frame = 0;
   while (frame + 2 < steps.frames && (steps.sp[frame + 1] - steps.sp[frame] < 2 * k_page_size || --number > 0)) ++frame;
   return frame;
 }
 
-/// Where the return address of that frame is.
+/// Returns the page of that frame's return address.
 Addr page_of_return_address(const Steps& steps, std::size_t frame) {
   return page_of(steps.return_address_at[frame + 1]);
 }
@@ -94,7 +94,7 @@ Addr page_of_return_address(const Steps& steps, std::size_t frame) {
 
 void below(const std::function<void()>& work) { below(k_depth, work); }
 
-// What is seen while a page is missing is judged afterwards: who judges may need it.
+// Results are judged after the missing page is back, because the judging code may need it.
 
 /// Precondition: all of them were walked from the same function.
 struct Walks {
@@ -125,7 +125,7 @@ void expect_right(const Walks& seen) {
   // Frames up to the one that cannot be left.
   EXPECT_EQ(seen.broken.frames, seen.taken + 1);
   for (std::size_t i = 0; i < seen.broken.frames; ++i) EXPECT_EQ(seen.broken.sp[i], seen.whole.sp[i]) << i;
-  // The same functions without step_from_here()'s frame, or list_from_here()'s in its place.
+  // Both have the same functions, except for the frame of step_from_here() or of list_from_here().
   EXPECT_EQ(seen.listed, seen.whole.frames);
   EXPECT_EQ(seen.listed_broken, seen.broken.frames);
   EXPECT_EQ(seen.again.frames, seen.whole.frames);
@@ -152,7 +152,7 @@ TEST(TakenStack, EndsTheWalkWhereverItIs) {
   static int first;
   below([] {
     step_from_here(whole);
-    // Where frames have it at their lower end, the first one's is where functions run now.
+    // If return addresses are at the lower end of frames, the first one is on the page where functions run now.
     first = page_of_return_address(whole, large_frame(whole, 1)) < whole.sp[0] + 2 * k_page_size ? 1 : 0;
     for (int i = first; i < k_depth; ++i) {
       const Addr page = page_of_return_address(whole, large_frame(whole, i + 1));
@@ -210,7 +210,7 @@ TEST(TakenStack, IsNoticedByAFlush) {
   EXPECT_EQ(listed_again, whole.frames);
 }
 
-/// By any thread, for any thread.
+/// Any thread may flush for any other thread.
 TEST(TakenStack, IsNoticedByAFlushOfAnotherThread) {
   static Steps whole;
   static std::size_t listed;

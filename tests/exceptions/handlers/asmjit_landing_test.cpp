@@ -96,7 +96,7 @@ TEST_F(AsmjitLanding, CatchesByType) {
   EXPECT_THROW(made([] { throw 'c'; }), char);
 }
 
-/// Without a frame pointer, with the SP of the call; the pad knows where the caller's registers are.
+/// The code has no frame pointer and lands with the SP of the call. The pad knows where the caller's registers are.
 TEST_F(AsmjitLanding, CleansUpWithTheFrameOfTheCall) {
   make_labels();
   a.call_site(begin, end, pad);

@@ -40,7 +40,7 @@ class Handler : public testing::Test {
       at_cleanup = at;
     };
   }
-  /// Of the frames that LandingFrame makes.
+  /// The pads of a frame that LandingFrame has made.
   static Addr catching(const PassedFrame& frame) { return frame.start() + static_cast<Addr>(at().catching); }
   static Addr cleaning(const PassedFrame& frame) { return frame.start() + static_cast<Addr>(at().cleaning); }
   /// Else it is at the end of the cleanup.
@@ -140,7 +140,7 @@ TEST_F(Handler, PassesAndCleansUp) {
   EXPECT_EQ(at_cleanup.r12, preserved_value(12));
 }
 
-/// What was pushed for the call is taken off; the epilogue finds its SP through rbp.
+/// The arguments that were pushed for the call are removed; the epilogue finds its SP through rbp.
 TEST_F(Handler, LandsWithAnotherSp) {
   Addr sp_of_call = 0;
   const LandingFrame frame = handled_by([&](const PassedFrame& f) {
@@ -194,7 +194,7 @@ TEST_F(Handler, IsToldWhenAThreadEnds) {
   EXPECT_EQ(cleaned, 1);
 }
 
-// What cannot be: the frame is named.
+// Impossible decisions end the program with a message that names the frame.
 
 class HandlerDeathTest : public Handler {
  protected:

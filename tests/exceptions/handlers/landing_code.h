@@ -45,7 +45,7 @@ class LandingFrame {
   std::size_t size() const { return code_->size(); }
   const LandingOffsets& offsets() const { return offsets_; }
 
-  /// What landing pads call. The test sets them; both may throw.
+  /// The landing pads call these functions. The test sets them; both may throw.
   static inline std::function<void(void* object, int selector, const AtPad& at)> caught;
   static inline std::function<void(const AtPad& at)> cleaned;
 

@@ -126,7 +126,7 @@ TEST(HandlerTable, IsTheSameForEveryProcedureOfADescription) {
 
 class Lifetime : public testing::TestWithParam<bool> {};
 
-/// With directives, with rows.
+/// The parameter chooses a description by rows or by directives.
 TEST_P(Lifetime, TheTableLivesAsLongAsItsLastProcedure) {
   constexpr Addr k_code = 0x7b00'0000'0000;
   Builder b = GetParam() ? describe("rows").row_at(0, "cfa=rsp+8 ra=[cfa-8]") : framed();

@@ -1,5 +1,5 @@
-/* Loads the library that it is given, for itself, and runs it, with what else it is given. As a plugin (FUNCTION is
-   run_through) it does so for another. What can be bound at its first call is. */
+/* Loads the library that is its first argument and runs the library's run_through() with the others. The library's
+   symbols stay private, and are bound lazily. If FUNCTION is run_through, the file is itself a plugin of a host. */
 #include <dlfcn.h>
 #include <stdio.h>
 

@@ -156,7 +156,7 @@ void throw_in_two_threads() {
 
 bool g_walked = false;
 
-/// What holds whoever throws.
+/// Walks with a function that holds every thread that throws.
 bool walk_passes() {
   arena().call(1, [] {
     int named = 0;
@@ -167,7 +167,7 @@ bool walk_passes() {
   return g_walked;
 }
 
-/// What one thread finds out by asking the unwinders says nothing about another's.
+/// The answers that one thread gets from the unwinders do not change those of another thread.
 bool threads_find_the_same() {
   const SystemUnwinderStatus expected = system_unwinder_status();
   std::atomic<int> others{0};

@@ -164,7 +164,7 @@ bool is_original(std::uintptr_t original) { return __atomic_load_n(g_slot, __ATO
 
 }  // namespace
 
-/// In place of the C library's.
+/// Replaces the C library's function.
 extern "C" int mprotect(void* at, std::size_t size, int rights) noexcept {
   const auto slot = reinterpret_cast<std::uintptr_t>(g_slot), begin = reinterpret_cast<std::uintptr_t>(at);
   const bool refused =

@@ -6,11 +6,11 @@
 
 using FindFde = const void*(void* pc, void* bases);
 
-/// Of the first libgcc_s that is loaded. Null: there is none, or it has no slot.
+/// Returns the slot of the first loaded libgcc_s; null: there is none, or it has no slot.
 std::uintptr_t* find_slot();
 /// libgcc_s's own function, whatever stands in the slot.
 FindFde* find_definition();
 /// Stores it, in pages that are read-only, too, which they are again afterwards.
 void store(std::uintptr_t* slot, std::uintptr_t value);
-/// By /proc/self/maps.
+/// Decides by /proc/self/maps.
 bool is_writable(const void* at);

@@ -1,4 +1,4 @@
-// What makes a host have the C++ run-time before it loads anything: it has thrown.
+// A throw makes the host load the C++ run-time before anything else.
 namespace {
 
 [[gnu::constructor]] void throw_once() {

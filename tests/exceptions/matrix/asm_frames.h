@@ -8,7 +8,7 @@
 extern "C" {
 /// Catches all that comes out of f(argument). *out is written first thing at the landing pad.
 void catching_frame(void (*f)(void*), void* argument, Arrival* out);
-/// What the program does with what catching_frame() caught, between __cxa_begin_catch() and __cxa_end_catch().
+/// The program handles the exception that catching_frame() caught, between __cxa_begin_catch() and __cxa_end_catch().
 void catching_frame_caught(void* object);
 /// Calls f(argument) behind setjmp(buffer); a longjmp() there arrives at_landing.
 void jumping_frame(void (*f)(void*), void* argument, Arrival* out, jmp_buf buffer);

@@ -22,7 +22,7 @@ void matrix_give_back(MatrixPlace* place);
 long matrix_call(const MatrixFrame* frame, void (*callee)());
 bool matrix_contains(const MatrixFrame* frame, std::uintptr_t pc);
 
-/// What handlers and cleanups of all frames do. Both may throw.
+/// Sets the functions that handlers and cleanups of all frames call. Both may throw.
 void matrix_at_pads(void (*caught)(void* object, int selector, const jitunwind::test::AtPad*),
                     void (*cleaned)(const jitunwind::test::AtPad*));
 

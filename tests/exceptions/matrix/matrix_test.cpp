@@ -22,7 +22,7 @@ using namespace std::literals;
 constexpr const char* k_kinds[]{"compiled", "plain", "frame_pointer", "realigned", "sp_slot", "variable"};
 constexpr const char* k_kind_titles[]{"(compiled)", "no FP", "FP", "realigned", "SP slot", "alloca"};
 
-/// One row of programs. What the program says of itself must be this.
+/// One row of programs. The program must report the same about itself.
 struct Linked {
   bool is_built;
   const char* program;
@@ -65,12 +65,12 @@ bool ends_a_thread(std::string_view scenario) {
   return scenario == "cancel" || scenario == "cancel_rethrown" || scenario == "exit_thread";
 }
 
-// What cannot be.
+// Impossible cells.
 
 struct Reason {
   char mark;
   const char* text;
-  /// Which cells.
+  /// Selects the cells that the reason is for.
   bool (*concerns)(const Linked& linked, std::string_view scenario);
   const char* says;  // part of the output
 };
@@ -131,7 +131,7 @@ bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-/// What the program says of itself is what the table says of it.
+/// Checks that the program reports the linking that the table has.
 bool is_linked_so(const Cell& cell, const Ended& ended) {
   const auto lines = lines_of(ended.text);
   if (lines.size() < 4) return false;
@@ -149,12 +149,12 @@ bool is_linked_so(const Cell& cell, const Ended& ended) {
 
 bool is_good(const Ended& ended) { return ended.status == 0 && ends_with(ended.text, "\nok\n"); }
 
-/// By a signal, saying so.
+/// Checks that a signal killed the program after it had printed the reason.
 bool was_killed(const Ended& ended, const Reason& reason) {
   return ended.status > 128 && ended.text.find(reason.says) != std::string::npos && !is_good(ended);
 }
 
-/// What the table shows.
+/// Returns the table's text for a cell.
 std::string judge(const Cell& cell) {
   const bool after_a_throw = k_after_a_throw.concerns(cell.linked, cell.scenario);
   const Ended ended = run_cell(cell, after_a_throw ? "after-a-throw" : "");

@@ -20,7 +20,7 @@ namespace {
 
 void note_value(void* object) { noted.values[noted.value_count++] = static_cast<Thrown*>(object)->value; }
 
-// What landing pads do.
+// The landing pads' functions.
 
 void (*in_handler)(void* object);
 void (*in_cleanup)();
@@ -112,7 +112,7 @@ void nested() {
   expect(!std::current_exception() && std::uncaught_exceptions() == 0, "nothing is being handled");
 }
 
-/// Of no C++: caught outside, and in a frame. Whoever catches it deletes it.
+/// An exception of another language is caught outside, and in a frame. The catching code deletes it.
 void foreign() {
   static _Unwind_Exception exception;
   static int deleted;

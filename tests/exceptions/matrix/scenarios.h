@@ -1,4 +1,4 @@
-// What is done with exceptions below and in code made at run time. Each scenario checks itself.
+// Uses of exceptions below code made at run time and in it. Each scenario checks itself.
 #pragma once
 
 #include <span>

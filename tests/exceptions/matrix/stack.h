@@ -56,7 +56,7 @@ enum class Catches { thrown, everything };
 Frame make_frame(const char* role, Catches what = Catches::thrown);
 long call(const Frame& frame, void (*callee)());
 
-/// What handlers and cleanups of the frames do; `at` is null in compiled ones.
+/// The functions that handlers and cleanups of the frames call; `at` is null in compiled ones.
 struct AtPads {
   void (*caught)(void* object, int selector, const AtPad* at);
   void (*cleaned)(const AtPad* at);
@@ -71,7 +71,7 @@ extern Stack stack;
 /// Begins the stack; returns what the outer frame does.
 long above();
 
-/// With values of its own in all preserved registers.
+/// Throws with a different value in each preserved register.
 template <int Value>
 [[noreturn]] void throw_it() {
   asm volatile("mov $1,%%ebx; mov $2,%%r12d; mov $3,%%r13d; mov $4,%%r14d; mov $5,%%r15d" ::
@@ -81,7 +81,7 @@ template <int Value>
 
 /// Calls above() in a frame that catches everything, and expects that to happen, with the frame's registers.
 void expect_caught_outside();
-/// The same, expecting it to return; returns what above() does.
+/// Calls it, expects it to return, and returns the result of above().
 long expect_returned();
 /// All objects of the stack are gone, once each.
 void expect_destroyed(int times = 1);

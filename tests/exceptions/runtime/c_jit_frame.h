@@ -47,7 +47,7 @@ class CJitFrame {
   CJitFrame(const CJitFrame&) = delete;
   CJitFrame& operator=(const CJitFrame&) = delete;
 
-  /// Where it is, and the address behind its call.
+  /// The code's address, and the address behind its call.
   unw_word_t start() const { return info_.start_ip; }
   unw_word_t return_address() const { return start() + 18; }
 

@@ -1,5 +1,5 @@
-// What C++ programs do with exceptions, checked by the program itself: built for both C++ run-time libraries and linked
-// with the runtime in every way that there is. Frames made at run time stand between all throws and handlers.
+// A C++ program that checks its own exceptions. It is built for both C++ run-time libraries and linked with the runtime
+// in every way. Frames made at run time stand between all throws and handlers.
 //
 //   cpp_program            prints one line per check; the exit status is the number of failed ones
 //   cpp_program --runtime  prints the file that _Unwind_GetCFA is bound to

@@ -160,7 +160,7 @@ TEST(FramesOfOthers, ArePassedAsByLibgcc) {
   EXPECT_EQ(own.text, expected);
 }
 
-/// Of a library, on threads that its constructor waits for: the linker's lock is taken then, and nobody may want it.
+/// A library's constructor waits for the threads that throw. The linker's lock is held then, so nothing may take it.
 // covers: EX01
 TEST(FramesOfOthers, ArePassedWhileALibraryIsLoaded) {
   const std::string expected =

@@ -29,7 +29,7 @@ namespace {
 
 using Frame = void* (*)(void* (*)(void*), void*);
 
-/// What the frame of a letter answers. A recursive frame answers for one of its activations, counted from the
+/// The answers of a frame's personality routine. A recursive frame answers for one of its activations, counted from the
 /// innermost.
 struct Answers {
   int in_search = _URC_CONTINUE_UNWIND;
@@ -77,7 +77,7 @@ void print_context(_Unwind_Context* context) {
   print_code("ip", pc);
   std::printf(" before=%d same=%d", before, pc == _Unwind_GetIP(context));
   if (shows_cfa) std::printf(" cfa=%ld", distance(_Unwind_GetCFA(context)));
-  // What lies behind the end is left over from the frame before.
+  // Behind the end the context still has the values of the frame before.
   if (pc != 0) print_code("region", _Unwind_GetRegionStart(context));
   if (pc != 0)
     std::printf(" lsda=%d data=%#lx text=%#lx", _Unwind_GetLanguageSpecificData(context) != nullptr,

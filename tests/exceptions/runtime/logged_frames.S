@@ -56,7 +56,7 @@ logged_frame_\letter:
         logged_frame C, 67, 144
         logged_frame D, 68, 16
 
-// As the others without a personality routine.
+// This frame is like the others but has no personality routine.
         .globl  plain_frame
         .type   plain_frame, @function
         .p2align 4

@@ -1,5 +1,5 @@
-// A program that knows nothing of this library: what it does to itself goes as well where it is listened to. With
-// HAS_LIST it has a list of GDB's, as an engine, so that it is followed.
+// A program that does not know this library: everything that it does to itself must also work under the listening
+// library. If HAS_LIST is defined it has a list of GDB's, like an engine, and is followed.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/seccomp.h>

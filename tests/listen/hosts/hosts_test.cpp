@@ -34,7 +34,7 @@ TEST_P(Hosts, AreAsTheyAreWithout) { expect_same(k_preloaded, HOST, GetParam());
 TEST_P(Hosts, AreAsTheyAreWithoutWhereTheyAreFollowed) { expect_same(k_by_words, HOST, GetParam()); }
 TEST_P(Hosts, AreAsTheyAreWithoutWhereTheyHaveAList) { expect_same(k_preloaded, HOST_WITH_LIST, GetParam()); }
 
-/// What makes no code has no thread of this library's.
+/// A program that makes no code has no thread of this library's.
 TEST(HostsThreads, AreTheirsAloneWhereThereIsNoEngine) {
   expect_same(k_preloaded, HOST, "count_threads");
   expect_same(k_preloaded, HOST, "unshare_users");

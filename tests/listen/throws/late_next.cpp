@@ -1,5 +1,6 @@
-// Calls that are left to the next definition, in a program with a static libgcc, where there is none until libgcc_s is
-// loaded. What was told before that nobody else knows, so nobody else is asked to take it back: libgcc aborts then.
+// Calls that are forwarded to the next definition, in a program with a static libgcc: there is no next definition
+// before libgcc_s is loaded. Frames that were reported before are not known to libgcc_s, which must not be asked to
+// remove them: it aborts then.
 #include <dlfcn.h>
 
 #include <cstdint>

@@ -30,7 +30,7 @@ _Unwind_Reason_Code personality(int, _Unwind_Action, _Unwind_Exception_Class, _U
   return _URC_CONTINUE_UNWIND;
 }
 
-/// As PHP writes it for GDB: "zR", relative to the code.
+/// The frames that PHP writes for GDB: "zR", relative to the code.
 struct [[gnu::packed]] ListedFrames {
   std::uint32_t cie_length = 20;
   std::uint32_t cie_id = 0;
@@ -58,7 +58,7 @@ std::vector<std::byte> listed_file(std::uint64_t code) {
   return elf.build();
 }
 
-/// What is preloaded, or linked, has heard of the list's file; in a minute at most.
+/// Waits up to a minute until the preloaded or linked library has heard of the list's file.
 bool is_list_heard() {
   auto* const status =
       reinterpret_cast<decltype(&jitunwind::listen_status)>(::dlsym(RTLD_DEFAULT, "_ZN9jitunwind13listen_statusEv"));

@@ -18,7 +18,7 @@
 namespace jitunwind::test {
 namespace {
 
-/// Which bytes were asked for, and were there.
+/// Records the bytes that were read.
 class RecordingMemory final : public Memory {
  public:
   explicit RecordingMemory(const Memory& memory) : memory_(memory) {}
@@ -43,8 +43,8 @@ class RecordingMemory final : public Memory {
 
 constexpr std::size_t k_piece = 32;
 
-/// In pieces of k_piece. Those on whose values the walk does not depend become zeros: a walk copies pages, and needs
-/// some of their bytes.
+/// Splits parts into pieces of k_piece. A walk copies pages and needs only some of their bytes: pieces whose values do
+/// not influence it become zeros.
 std::vector<Snapshot::Part> needed(const Snapshot& snapshot, std::vector<Snapshot::Part> parts) {
   const SnapshotMemory memory(parts);
   std::vector<Snapshot::Part> pieces;
@@ -113,7 +113,7 @@ AddrRange add_program(const std::string& path, Snapshot& snapshot, Maps& maps) {
   return all;
 }
 
-/// What the program had written to a part of itself.
+/// Writes the program's changes into the loaded parts of its file.
 bool write_over(const Snapshot::Part& written, std::vector<Snapshot::Part>& loaded) {
   for (Snapshot::Part& part : loaded) {
     const Addr end = part.at + part.bytes.size();

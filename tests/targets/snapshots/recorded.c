@@ -32,7 +32,7 @@ static void print_memory(const char* what, const void* from, size_t size) {
   print_bytes("", from, size);
 }
 
-/* What libgcc sees of a stack down to code that it does not know. */
+/* The part of a stack that libgcc sees, down to code that it does not know. */
 struct part {
   int count;
   struct {

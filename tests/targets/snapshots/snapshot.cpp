@@ -32,7 +32,7 @@ std::string hex(Addr value) {
   return text.str();
 }
 
-/// Of a frame that cannot be left libgcc does not tell on ARM: it is the program's entry.
+/// On ARM, libgcc does not report a frame that cannot be left: the program's entry. This frame is it.
 bool is_entry(Cursor& cursor, const Arch& arch) {
   if (arch.elf_machine != EM_ARM) return false;
   const auto moved = cursor.step();
@@ -52,7 +52,7 @@ std::string name_at(const Cursor& cursor) {
   return found ? std::string(name.data()) : "no name (" + std::string(found.error().what) + ")";
 }
 
-/// What the frame is called, and has kept, beside what is expected.
+/// Returns the differences in the frame's name and saved registers.
 std::string differences(const Cursor& cursor, const SnapshotFrame& frame) {
   std::string wrong;
   const std::string where = "frame " + std::to_string(cursor.depth()) + ": ";
@@ -95,7 +95,7 @@ Snapshot Snapshot::parse(std::istream& text) {
       snapshot.memory.push_back({first, std::vector<std::byte>(static_cast<std::size_t>(second))});
     } else if (key == "frame") {
       words >> first >> second;
-      // Of libgcc the CFA of the frame that was called is what SP is here, but for the CPU's bias.
+      // libgcc's CFA of the called frame equals SP here, except for the CPU's bias.
       const Addr bias = static_cast<Addr>(std::int64_t{snapshot.arch.caller_sp_bias});
       if (!words.fail() && !(words >> name)) words.clear();  // most have none
       snapshot.frames.push_back({first, second == 0 ? 0 : second + bias, name, {}});

@@ -36,7 +36,7 @@ struct Snapshot {
   /// Throws std::runtime_error where it is none.
   static Snapshot parse(std::istream& text);
 
-  /// What the table's offsets find in the ucontext_t.
+  /// Reads the registers from the ucontext_t by the table's offsets.
   RegisterFile registers() const;
 
   Arch arch = *host_arch();
@@ -60,7 +60,7 @@ class SnapshotMemory final : public Memory {
   const std::vector<Snapshot::Part>& parts_;
 };
 
-/// Walks it to its end. What differs from what the snapshot expects, in words; "": nothing.
+/// Walks the snapshot to its end. Returns the differences from the expected walk as text; "" if there are none.
 std::string walk_of(const Snapshot& snapshot, const Memory& memory);
 
 }  // namespace jitunwind::test
