@@ -8,8 +8,8 @@
 
 namespace jitunwind::test {
 
-/// Offsets from SP are multiples of 8, up to 32 KiB; those of pairs up to 504. Of one thing that is said with a number,
-/// counted from 0, `lie` says another number.
+/// Offsets from SP are multiples of 8, up to 32 KiB; those of pairs are up to 504. Numbers in the description are
+/// counted from 0, and the one with the number `lie` is described wrongly.
 class A64Assembler {
  public:
   using Reg = aarch64::Reg;
@@ -74,7 +74,7 @@ class A64Assembler {
   void authenticate() { builder_.authenticate_return_address(emit(0xd50323bf)); }    // autiasp
   Instruction ret() { return emit(0xd65f03c0); }
 
-  // What does not concern the frame.
+  // Instructions that do not concern the frame.
   void move_to(unsigned x, int value) { emit(0xd2800000 | static_cast<std::uint32_t>(value) << 5 | x); }
   void clobber(Reg reg) {
     if (is_vector(reg))

@@ -129,7 +129,7 @@ class Writer {
     a_.move_to(0, k_frame_result);
   }
 
-  /// By the frame pointer, if SP is lost.
+  /// Leaves by the frame pointer if SP is lost.
   void leave() {
     if (has_pointer_ && (is_lost_ || one_in(2))) a_.restore_sp(record_at_);
     for (const Saved& s : saved_) a_.load(s.reg, s.offset);

@@ -31,7 +31,7 @@ class CodePages {
   CodePages(const CodePages&) = delete;
   CodePages& operator=(const CodePages&) = delete;
 
-  /// Where it is now.
+  /// Returns the address of the copy.
   void* add(const std::vector<std::uint32_t>& code);
 
  private:

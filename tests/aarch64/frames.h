@@ -26,7 +26,7 @@ void a64_entry();
 /// Calls f(argument) with its return address signed. Returns the signature's bits; 0 where the CPU signs nothing.
 std::uint64_t a64_signed(void (*f)(void*), void* argument);
 extern const char a64_signed_behind_call[];
-/// The same by key B.
+/// Calls f(argument) in a frame that signs its return address by key B.
 std::uint64_t a64_signed_b(void (*f)(void*), void* argument);
 extern const char a64_signed_b_behind_call[];
 

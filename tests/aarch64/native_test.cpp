@@ -55,7 +55,8 @@ class OnSignal {
   struct sigaction before_;
 };
 
-/// In the frame that has them. Frames between may have saved them, so that walks do not tell.
+/// The registers are captured in the frame that has their values. Frames in between may have saved them, so walks would
+/// not tell.
 TEST(Aarch64, CapturesRegistersThatCallsPreserve) {
   alignas(16) ucontext_t context{};
   const auto capture = reinterpret_cast<void (*)(void*)>(reinterpret_cast<void (*)()>(&jitunwind_capture_context));
@@ -105,7 +106,7 @@ TEST(Aarch64, ResumesWithAllThatCallsPreserve) {
   EXPECT_TRUE(preserved_are_magic(arrival));
 }
 
-/// To the next instruction.
+/// Continues at the next instruction.
 void skip_trap(const void* ucontext) { static_cast<ucontext_t*>(const_cast<void*>(ucontext))->uc_mcontext.pc += 4; }
 
 [[gnu::noinline]] void call_what_traps(void (*function)()) {

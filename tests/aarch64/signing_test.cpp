@@ -38,7 +38,7 @@ struct Place {
 constexpr std::array k_places{Place{&a64_signed, a64_signed_behind_call, "a64_signed"},
                               Place{&a64_signed_b, a64_signed_b_behind_call, "a64_signed_b"}};
 
-/// What the frame record of the signed frame has as its return address, and what the one outside of it has.
+/// The return addresses in the frame record of the signed frame and in that of its caller.
 struct Slots {
   std::uint64_t* inner;
   std::uint64_t* outer;
@@ -51,7 +51,7 @@ struct Call {
   std::uint64_t signature = 0;
 };
 
-/// Of the frame that called, of which `own` is the callee's record.
+/// Returns the slot of the calling frame, when `own` is the callee's record.
 std::uint64_t* callers_slot(void* own) { return *static_cast<std::uint64_t**>(own) + 1; }
 
 [[gnu::noinline]] void in_inner(void* argument) {
@@ -94,8 +94,8 @@ struct Ended {
 constexpr std::uint64_t k_address = (std::uint64_t{1} << 48) - 1, k_in_signature = std::uint64_t{1} << 53;
 
 using Change = std::uint64_t (*)(const Slots&);
-/// What an attacker may write there who knows addresses and signatures, and has no key. Where the CPU signs nothing,
-/// what is no address of code.
+/// Values that an attacker may write who knows addresses and signatures but has no key. If the CPU does not sign, the
+/// value is no address of code.
 std::vector<Change> changes() {
   std::vector<Change> all{[](const Slots& slots) { return *slots.inner ^ k_in_signature; }};
   if (!cpu_signs()) return all;
@@ -106,7 +106,7 @@ std::vector<Change> changes() {
 }
 ErrorCode reason() { return cpu_signs() ? ErrorCode::bad_signature : ErrorCode::unknown_signature; }
 
-/// What the CPU itself says. Seven bits are a signature by chance, once in 128 times.
+/// Asks the CPU itself. Seven bits are a signature by chance, once in 128 times.
 bool is_signed(std::uint64_t address, std::uint64_t sp) {
   const std::uint64_t plain = address & k_address;
   std::uint64_t by_a = 0, by_b = 0;

@@ -1,11 +1,11 @@
-// What step_by_step.py runs one instruction at a time: compiled functions and described ones.
+// The program that step_by_step.py runs one instruction at a time: compiled functions and described ones.
 //
 //   stepped_program ROWS SEED COUNT [LIE]
 //
-// Writes to the file ROWS what the library says of each instruction, "address row", in front of it the ranges of the
-// code, "begin end", and stops at a breakpoint instruction; then runs everything once, and stops again. COUNT: how many
-// described functions, made by chance from SEED. LIE: of the first one that number is described wrongly; refused is as
-// good as found, and said by the exit status 3; 4: it has no such number.
+// The program writes to the file ROWS the ranges of the code, "begin end", and the library's row for each instruction,
+// "address row". It stops at a breakpoint instruction, runs everything once, and stops again. COUNT is the number of
+// described functions, which SEED makes at random. LIE is the number of a statement about the first function that is
+// made wrong. A refusal of it is as good as a finding, and gives the exit status 3; 4: there is no such number.
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>

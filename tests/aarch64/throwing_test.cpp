@@ -103,7 +103,7 @@ struct LandingCode {
 
 std::int64_t caught_text(std::int64_t exception_and_5) {
   auto* const exception = reinterpret_cast<_Unwind_Exception*>(exception_and_5 - 5);
-  // What __cxa_begin_catch() returns is behind the header.
+  // The object that __cxa_begin_catch() returns follows the header.
   const auto* const error = reinterpret_cast<std::runtime_error*>(exception + 1);
   const std::int64_t number = std::stol(error->what());
   _Unwind_DeleteException(exception);

@@ -57,7 +57,7 @@ TEST_F(AddressSpaces, ByteOrders) {
   EXPECT_EQ(unw_create_addr_space(nullptr, 0), nullptr);
 }
 
-/// Of which C takes the address, too. Every member of the structure is the space's.
+/// C takes the function's address, too. Every member of the structure belongs to the space.
 // covers: AS14
 TEST_F(AddressSpaces, AreMadeByAFunction) {
   unw_addr_space_t (*const make)(unw_accessors_t*, int) = &unw_create_addr_space;
@@ -354,8 +354,7 @@ TEST_F(AddressSpaces, ThePolicySaysWhetherTheListsAddressIsKept) {
   EXPECT_EQ(unw_set_caching_policy(nullptr, UNW_CACHE_NONE), -UNW_EINVAL);
 }
 
-/// What a target has registered and cancelled since is seen without a flush, where only the address of its list is
-/// kept.
+/// Procedures that a target registers and cancels are seen without a flush even if the address of its list is cached.
 // covers: CA02 CA08
 TEST_F(AddressSpaces, ProceduresThatATargetReplacesAreSeenUnderEveryPolicy) {
   create();
@@ -372,7 +371,8 @@ TEST_F(AddressSpaces, ProceduresThatATargetReplacesAreSeenUnderEveryPolicy) {
   }
 }
 
-/// Where find_proc_info knows nothing. The mask of signatures is asked for on CPUs that sign return addresses.
+/// The callback answers for code that find_proc_info does not know. The mask of signatures is asked for on CPUs that
+/// sign return addresses.
 // covers: AC16 PI01
 TEST_F(AddressSpaces, RangesOfProceduresAreTheOwnersWhereHeKnowsNoMore) {
   static constexpr unw_word_t k_unknown = k_code + 0x3000;
@@ -437,7 +437,7 @@ TEST_F(AddressSpaces, FilesAreTheOwnersWhereHeSaysThem) {
   EXPECT_EQ(ask(k_code + 5), -UNW_ENOINFO) << "made at run time";
 }
 
-/// Of targets no rows are kept: there is nothing to make room for, but a flag is refused.
+/// No rows of targets are kept, so there is nothing to make room for; but a flag is refused.
 // covers: CA06
 TEST_F(AddressSpaces, HaveRoomForWhatTheyKeep) {
   const WrittenList list(target, 0x10, 0x20);
@@ -526,7 +526,7 @@ TEST_F(AddressSpaces, ResumeFailsWithTheCallbacksWords) {
   EXPECT_TRUE(target.calls.empty());
 }
 
-/// Of two targets at once each answers for itself.
+/// Two targets at once each answer for themselves.
 // covers: AS10
 TEST_F(AddressSpaces, OfSeveralTargetsDoNotMix) {
   unw_cursor_t cursor, other_cursor;

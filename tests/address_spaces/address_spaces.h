@@ -14,7 +14,7 @@ inline constexpr unw_word_t k_code = 0x40'0000;
 inline constexpr unw_word_t k_stack = 0x7fff'0000;
 
 inline const Arch& k_arch = *host_arch();
-/// What a frame has at its end if that is where its return address is, as a call leaves it.
+/// The size of a frame's return address if a call has pushed it.
 inline const unw_word_t k_pushed_by_call = k_arch.ra_in_memory ? 8 : 0;
 /// A register that calls do not preserve.
 inline constexpr int k_scratch = UNW_REG_EH;
@@ -84,7 +84,7 @@ class AddressSpaces : public testing::Test {
     if (!space) create();
     return unw_init_remote(&cursor, space, &target);
   }
-  /// Of code without a frame, whose stack pointer is `sp`.
+  /// Writes the return address of code without a frame, whose stack pointer is `sp`.
   void return_from_leaf(unw_word_t sp, unw_word_t address) {
     if (k_arch.ra_in_memory)
       target.memory[sp] = address;

@@ -1,4 +1,4 @@
-// What find_proc_info answers with, in every format, and dwarf_search_unwind_table, which makes such answers.
+// Answers of find_proc_info in every format, and dwarf_search_unwind_table, which makes such answers.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -62,7 +62,7 @@ class TableFormats : public AddressSpaces {
   std::array<unw_word_t, 3> fdes{};
 };
 
-/// Whoever looks tables up in a target need not copy them.
+/// The tables are in the target and need not be copied.
 // covers: AC03 AC05 DY42 DY43 DY44 DY45
 TEST_F(TableFormats, FromCallbacksAreWalked) {
   put_section();
@@ -179,7 +179,7 @@ TEST_F(TableFormats, UnusableAnswersAreErrors) {
   EXPECT_EQ(target.count("put"), target.count("find"));
 }
 
-/// What is found wrong with a table by whoever reads it, in steps and where procedures are asked for.
+/// Errors in a table are found by its reader, in steps and when procedures are asked for.
 // covers: LU11 PI05
 TEST_F(TableFormats, OfAnUnknownVersionAreRefused) {
   put_section();
@@ -224,7 +224,7 @@ TEST_F(TableFormats, ErrorsOfMemoryInEntriesReachTheCaller) {
   EXPECT_EQ(walk(), (std::pair{all_ips(), 0}));
 }
 
-/// What perf's callback does: the descriptor of a module's table, and the answer handed on. Bases may be 0, and nothing
+/// perf's callback makes the descriptor of a module's table and passes the answer on. Bases may be 0, and nothing
 /// behind the descriptor is read.
 // covers: AC05 DY43
 TEST_F(TableFormats, MayBeSearchedByTheCallback) {

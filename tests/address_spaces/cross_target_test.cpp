@@ -24,7 +24,7 @@ constexpr unw_word_t k_head = 0x20000;
 
 using Halves = std::array<std::uint64_t, 2>;
 
-/// What is passed by value has 10 bytes here.
+/// An argument that is passed by value has 10 bytes on this CPU.
 unw_fpreg_t fp(std::uint64_t low) {
   unw_fpreg_t value = 0;
   std::memcpy(&value, &low, sizeof low);
@@ -188,7 +188,7 @@ TEST_P(CrossTarget, ATrampolineIsKnownByAllOfItsBits) {
   }
 }
 
-/// Which bits of a return address sign it the owner may say, for all walks of the space.
+/// The owner may tell the signature bits of return addresses, for all walks of the space.
 // covers: AC16
 TEST_P(CrossTarget, BitsThatSignReturnAddressesAreTheOwners) {
   constexpr unw_word_t k_signature = 0x2a80'0000'0000;  // below bit 48
@@ -322,7 +322,7 @@ TEST_P(CrossTarget, FloatingPointRegistersAreWrittenWhereTheyAre) {
   ASSERT_EQ(unw_set_fpreg(&cursor, UNW_AARCH64_V9, fp(0x222)), 0);
   EXPECT_EQ(target.fp_registers[UNW_AARCH64_V9][0], 0x222u);
   EXPECT_EQ(unw_set_fpreg(&cursor, UNW_AARCH64_V0, fp(3)), -UNW_EBADREG);
-  // What was written is what the target goes on with.
+  // The target continues with the written values.
   ASSERT_EQ(unw_resume(&cursor), 0);
   EXPECT_EQ(target.fp_registers[UNW_AARCH64_V8][0], 0x111u);
   EXPECT_EQ(target.fp_registers[UNW_AARCH64_V9][0], 0x222u);

@@ -10,7 +10,7 @@ class CrossWalk {
  public:
   virtual ~CrossWalk() = default;
   virtual std::uint64_t ip() = 0;
-  /// As unw_step.
+  /// Steps as unw_step does, with its results.
   virtual int step() = 0;
 };
 

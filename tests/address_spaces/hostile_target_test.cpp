@@ -236,7 +236,7 @@ TEST_F(HostileTargets, RegionsOfAListHaveNoEnd) {
   }
 }
 
-/// What a callback puts into host memory may still run in circles.
+/// A callback's regions in host memory may form a circle.
 TEST_F(HostileTargets, RegionsInHostMemoryRunInCircles) {
   unw_dyn_region_info_t first{}, second{};
   first.next = &second;

@@ -75,7 +75,7 @@ void walk_once(Scene& scene) {
   scene.wrong += walk_in_turns(*scene.little->walk(), *scene.big->walk(), self);
 }
 
-/// Of this thread alone, made and destroyed while the others walk.
+/// This thread makes, walks and destroys its own spaces while the others walk.
 void walk_spaces_of_its_own() {
   Scene own;
   walk_once(own);

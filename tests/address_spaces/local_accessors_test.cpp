@@ -20,7 +20,7 @@ struct Walks {
   std::vector<unw_word_t> local, remote, wrapped;
 };
 
-/// The same stack three ways; the third one knows this process only by its callbacks.
+/// Walks one stack in three ways. The third one knows this process only by its callbacks.
 void walk_in_three_ways(Walks& walks) {
   unw_context_t context;
   unw_getcontext(&context);
@@ -77,7 +77,7 @@ TEST(LocalAccessors, OfADestroyedSpaceNothingIsLeft) {
   EXPECT_EQ(frames, expected.local.size() - 1) << "but for the function that made the others";
 }
 
-/// Nor can it be destroyed.
+/// The space cannot be destroyed, either.
 // covers: AS05 AS06
 TEST(LocalAccessors, AreNeverMissing) {
   EXPECT_NE(unw_get_accessors(unw_local_addr_space), nullptr);
@@ -105,7 +105,7 @@ TEST(LocalAccessors, ReadAndWriteWithoutFaulting) {
   EXPECT_LT(a.access_mem(unw_local_addr_space, 8, &value, 1, nullptr), 0);
 }
 
-/// What is written there is what a walk by that context finds in the register, and so is what is read.
+/// A walk from the context finds the value that was written by the accessor, and the accessor reads the same.
 // covers: AC12
 TEST(LocalAccessors, HaveTheFloatingPointRegistersThatCallsPreserve) {
   const unw_accessors_t& a = *unw_get_accessors(unw_local_addr_space);

@@ -19,7 +19,7 @@ class LentInfo {
  public:
   /// The answer leads to the copies.
   explicit LentInfo(unw_proc_info_t& info) {
-    // What dwarf_search_unwind_table has answered is the library's, and leads to the target.
+    // The answer of dwarf_search_unwind_table belongs to the library and leads to the target.
     if (info.flags >> UNW_PI_FLAG_FIRST_TDEP_BIT != 0) {
       as_put_back = info;
       as_put_back.unwind_info = nullptr;

@@ -185,7 +185,7 @@ std::function<void(unw_context_t&)> in_handler;
   ::sigaction(SIGUSR1, &before, nullptr);
 }
 
-/// As of a target's innermost frame, whose IP is that of the next instruction.
+/// Starts as at a target's innermost frame, whose IP is that of the next instruction.
 void look_locally(unw_context_t& context, Stack& stack) {
   unw_cursor_t cursor;
   ASSERT_EQ(unw_init_local2(&cursor, &context, UNW_INIT_SIGNAL_FRAME), 0);

@@ -68,7 +68,7 @@ Callback callback_at(void* code) { return reinterpret_cast<Callback>(code); }
 // covers: DY47
 TEST(AsmjitRuntime, StacksOfBothKindsAreWholeAndNamed) {
   AsmjitRuntime runtime;
-  // Without a frame pointer, and with rbp for other use.
+  // The outer frame has no frame pointer and uses rbp for something else.
   asmjit::CodeHolder outer_code;
   outer_code.init(runtime.environment());
   AsmjitAssembler a(&outer_code);
@@ -202,8 +202,8 @@ ReleasedUnderCall* g_released = nullptr;
   std::longjmp(r.back, 1);  // there is nothing to return to
 }
 
-// The caller's error; walks must stay safe. What the code does when it goes on cannot be told, so that nothing is
-// guessed.
+// Releasing such code is the caller's error, but walks must stay safe. Nobody knows what the code would do next, so
+// nothing is guessed.
 TEST(AsmjitRuntime, WalksOfReleasedCodeThatIsOnTheStackEndThere) {
   ReleasedUnderCall released;
   g_released = &released;

@@ -1,4 +1,4 @@
-// What an x86::Compiler puts around its functions.
+// Code that an x86::Compiler adds to its functions.
 #include <gtest/gtest.h>
 
 #include "tests/asmjit/written_code.h"
@@ -24,7 +24,7 @@ TEST(AsmjitCompiler, ConstantsBehindFunctionsAreNoPartOfThem) {
     ASSERT_NE(function, nullptr);
     add_dirty(function->frame(), RegGroup::kGp, 1u << 3 | 1u << 12);
     const Gp value = new_int64(cc);
-    // Which would be instructions: ret, push rbp.
+    // The constants would be instructions: ret, push rbp.
     cc.mov(value, new_constant(cc, ConstPoolScope::kLocal, 0xc3c3c3c3c3c3c3c3));
     cc.add(value, new_constant(cc, ConstPoolScope::kGlobal, 0x5555555555555555));
     cc.mov(rbx, value);

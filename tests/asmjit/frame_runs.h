@@ -31,7 +31,8 @@ struct FrameRunFigures {
 /// and this process's registry.
 FrameRunFigures run_frames(EmitterKind kind, std::span<const FrameWish> wishes, std::size_t together);
 
-/// The same for code beside which a builder was told what it does. The judges are the builder's description and the
+/// Runs code that was described to a builder while it was emitted. The judges are the builder's description and the one
+/// that the adapter derives and registers.
 /// one that the adapter derives and registers.
 FrameRunFigures run_idioms(std::span<const IdiomWish> wishes);
 

@@ -175,7 +175,7 @@ void destroy(Emitter& e, std::uint32_t general, std::uint32_t vectors) {
     if (vectors >> id & 1) e.xorps(asmjit::x86::xmm(id), asmjit::x86::xmm(id));
 }
 
-/// What a body may destroy: all that callers cannot rely on or that the frame saved.
+/// Returns the registers that a body may destroy: those that callers cannot rely on, and those that the frame saved.
 std::uint32_t destructible(const asmjit::FuncFrame& frame) {
   const auto preserved = static_cast<std::uint32_t>(v::preserved_registers(frame, RegGroup::kGp));
   const std::uint32_t kept = preserved & ~saved_registers(frame, RegGroup::kGp);

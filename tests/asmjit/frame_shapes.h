@@ -14,7 +14,7 @@ namespace jitunwind::test {
 
 enum class EmitterKind : std::uint8_t { assembler, builder, plain_builder, compiler };
 
-/// What a frame is asked for. Register masks by asmjit's ids (rbx 3, rbp 5, r12..r15).
+/// The requirements for a frame. Register masks are by asmjit's ids (rbx 3, rbp 5, r12..r15).
 struct FrameWish {
   asmjit::CallConvId convention = asmjit::CallConvId::kCDecl;
   std::uint32_t dirty = 0;

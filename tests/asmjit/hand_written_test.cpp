@@ -341,7 +341,7 @@ TEST(HandWritten, CalleesThatPopTheirArguments) {
   w.a.ret(16);
   w.expect_right(outside);
 
-  // The same from code elsewhere: only the author knows.
+  // The popping code is elsewhere: only the author knows of it.
   WrittenCode elsewhere;
   elsewhere.a.ret(16);
   std::uintptr_t popping = 0;

@@ -338,7 +338,7 @@ Description Writer::write() {
   return std::move(*built);
 }
 
-/// What hardware and semantics allow together.
+/// Returns whether the hardware and the semantics allow these choices together.
 bool makes_sense(const IdiomWish& w) {
   const bool fp = w.frame != Frame::none;
   const bool sp_known = w.memory != Memory::realigned && w.memory != Memory::variable;

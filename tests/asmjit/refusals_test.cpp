@@ -1,4 +1,5 @@
-// What cannot be derived is refused, naming the instruction and the reason, and nothing is registered.
+// Code that no description can be derived for is refused. The refusal names the instruction and the reason, and nothing
+// is registered.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -17,7 +18,7 @@ struct Case {
   const char* refusal;  // all of it
 };
 
-/// Of a frame without any registers or stack.
+/// Writes the prologue of a frame without any registers or stack.
 void write_prolog(asmjit::BaseEmitter& e, CallConvId convention) {
   asmjit::FuncDetail detail;
   asmjit::FuncFrame frame;
@@ -303,8 +304,8 @@ TEST(Refusals, NotOfSeveralEmittersThatWereSeen) {
   EXPECT_EQ(refusal_of(of_builders), "");
 }
 
-/// What was written is not what is there: a frame's size filled in behind the emitter's back. Written through the
-/// emitter, or put back, it is.
+/// The bytes differ from the emitted ones: a frame's size was filled in behind the emitter's back. Bytes that are
+/// written through the emitter, or put back, are accepted.
 TEST(Refusals, OfBytesChangedInTheBuffer) {
   WrittenCode w;
   const Label called = new_label(w.a);
@@ -438,7 +439,7 @@ TEST(Refusals, NameWhatWasGivenToAdd) {
                       "jitunwind::AsmjitAssembler"}));
 }
 
-/// In a process of its own, since it is said once in each.
+/// This runs in its own process, since the refusal is printed once in each.
 TEST(Refusals, ThatNobodyHearsAreSaidOnce) {
   const auto refuse = [](bool heard) {
     AsmjitRuntimeOptions options;

@@ -22,7 +22,7 @@ void call_helper(AsmjitAssembler& a) {
   a.call(rax);
 }
 
-/// As code that passes a list of any length does.
+/// Pushes as code does that passes a list of any length.
 void push_in_a_loop(AsmjitAssembler& a, int times) {
   const Label again = new_label(a);
   a.mov(ecx, times);
@@ -151,7 +151,7 @@ TEST(UnusualCode, RegisterKeptByExchange) {
   of_sp.expect_right();
 }
 
-/// A cursor has no values of vector registers: nothing could say where rbx is. As a copy it may be anywhere.
+/// A cursor has no values of vector registers, so it could not find rbx. A copy may be in any register.
 TEST(UnusualCode, RegisterKeptInAVectorRegister) {
   WrittenCode w;
   w.a.movq(xmm0, rbx);
@@ -254,7 +254,7 @@ TEST(UnusualCode, SpKeptTwiceAndRoundedDown) {
             "+8: cfa=[rsp+8]+8 ra=[cfa-8]\n+19: cfa=rsp+8 ra=[cfa-8]\n");
   w.expect_right([](std::uintptr_t start) {
     call_marked(start);
-    // From a stack that is not aligned: SP is rounded by another amount.
+    // The stack is not aligned here, so SP is rounded by another amount.
     asm volatile("sub $8, %%rsp; call *%0; add $8, %%rsp"
                  :
                  : "r"(start)

@@ -33,7 +33,7 @@ class WrittenCode {
   /// Adds the code, runs body(start of the code) one instruction at a time, and compares every instruction with what is
   /// registered. Every instruction must have run.
   void expect_right(const std::function<int(std::uintptr_t)>& body);
-  /// The same; the body is call_marked().
+  /// Checks the code in this way; its body is call_marked().
   void expect_right();
 
   std::vector<std::uint64_t> pc_pushes;  ///< offsets of calls that enter nothing

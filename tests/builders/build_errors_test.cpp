@@ -140,7 +140,7 @@ TEST(BuildErrors, OfNumbersAtTheirLimits) {
 }
 
 TEST(BuildErrors, AliasOfItself) {
-  // At address 0, where the check puts the procedure, offset 0 is an alias of offset 0.
+  // The check puts the procedure at address 0, so offset 0 is an alias of offset 0.
   EXPECT_EQ(codes_of(describe().region(4).alias(0)), "e_alias_depth ");
 }
 

@@ -1,4 +1,4 @@
-// What the tests of the builders compare: descriptions as text.
+// Descriptions as text, for comparisons in the tests of the builders.
 #pragma once
 
 #include <cstdint>

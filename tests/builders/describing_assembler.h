@@ -54,7 +54,7 @@ class DescribingAssembler {
   void restore_sp() { builder_.restore_sp(emit({0x48, 0x89, 0xec}), x86_64::rbp); }
   void restore_sp(int offset) { builder_.restore_sp(emit({0x48, 0x8d, 0xa5}, offset, 4), x86_64::rbp, offset); }
   void leave() { builder_.leave(emit({0xc9})); }
-  /// In front of the release of the slot.
+  /// Reloads come before the release of the slot.
   void reload_at_sp(Reg r, int offset) { builder_.reload(emit_move(0x8b, r, 4, offset), r); }
   void reload_at_fp(Reg r, int offset) { builder_.reload(emit_move(0x8b, r, 5, offset), r); }
   void reload_from_r8(Reg r) { builder_.reload(emit({rex(8, r.dwarf()), 0x89, modrm(3, 0, number(r))}), r); }
@@ -64,7 +64,7 @@ class DescribingAssembler {
   }
   Instruction ret(int popped = 0) { return popped == 0 ? emit({0xc3}) : emit({0xc2}, popped, 2); }
 
-  // What the frame does not see.
+  // Instructions that do not concern the frame.
   std::int64_t here() const { return static_cast<std::int64_t>(code_.size()); }
   /// Opcode bytes, a little-endian number of `size` bytes, more bytes.
   Instruction emit(std::initializer_list<int> opcode, std::int64_t value = 0, int size = 0,

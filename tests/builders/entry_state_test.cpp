@@ -95,7 +95,7 @@ TEST(EntryState, BetweenRegions) {
 +8: cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]
 +b: cfa=rsp+8 ra=[cfa-8]
 )");
-  // In the middle of the first part's frame, too: the entry state does not build on it.
+  // The entry state does not build on the first part's frame, even if it is in the middle of that.
   Builder inside = describe().region(8).push({0, 1}, rbx);
   inside.entry_state("cfa=rsp+24 rbp=[cfa-16] ra=[cfa-8]").region(4).ends_without_return();
   EXPECT_EQ(rows_of(inside, 12), R"(

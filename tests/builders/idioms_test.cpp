@@ -1,4 +1,4 @@
-// What real instructions do, said by idioms: the rows behind every instruction.
+// Rows behind every instruction of real code that is described by idioms.
 #include <gtest/gtest.h>
 
 #include <vector>

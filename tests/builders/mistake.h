@@ -16,7 +16,7 @@ struct Mistake {
   const char* text;  ///< BuildError::text()
 };
 
-/// What GoogleTest says of it.
+/// GoogleTest prints the mistake's name.
 inline void PrintTo(const Mistake& mistake, std::ostream* out) { *out << mistake.name; }
 
 inline x86_64::Builder in_47_bytes() { return x86_64::describe("m").size(0x2f); }

@@ -142,7 +142,7 @@ TEST_P(Mistakes, AreNamedInTheirWords) { EXPECT_EQ(what_is_said_of(GetParam()), 
 
 INSTANTIATE_TEST_SUITE_P(Builders, Mistakes, testing::ValuesIn(k_mistakes), test_name);
 
-// What was tried as a mistake and is right for some code: what it says is what such code does.
+// Statements that look like mistakes but are right for some code: the description says what such code does.
 
 const Mistake k_accepted[] = {
     {"ScratchRegisterPushed", in_47_bytes().push({0, 2}, r10).pop({-3, -1}, r10),
@@ -185,7 +185,7 @@ TEST(NoMistakes, EpilogueFromTheStartInCodeOfAnySize) {
               "+0: cfa=rsp+8 ra=[cfa-8]\n+1: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n+6: cfa=rsp+8 ra=[cfa-8]\n");
 }
 
-/// What looks like these and is right.
+/// Descriptions that resemble the mistakes above but are right.
 TEST(NoMistakes, AreTakenForOne) {
   EXPECT_EQ(codes_of(in_47_bytes().push({0, 1}, rsp).pop({-2, -1})), "built");
   EXPECT_EQ(rows_of(in_47_bytes().push({0, 1}, rsp).pop({-2, -1}), 0x2f), R"(

@@ -45,7 +45,8 @@ TEST(ObjectRegistration, IsAProcedureForEachFunction) {
 TEST(ObjectRegistration, FunctionsWithoutFdeHaveNamesOnly) {
   EhFrame frames;
   frames.fde(k_code + 0x20, 0x10);
-  // Of known size; up to the next symbol; up to the next FDE; up to the section's end. The alias is not another one.
+  // The functions end by their size, at the next symbol, at the next FDE, and at the section's end. The alias is not
+  // another function.
   const std::vector<ObjectFunction> functions{{k_code, 4, "sized"},
                                               {k_code + 4, 0, "next"},
                                               {k_code + 8, 0x100, "before"},

@@ -21,7 +21,7 @@ Bytes bytes_of(const Array& array) {
 /// Behind the first instruction a register is saved: ToldFrameCode::k_saved_row.
 inline Bytes saved_register() { return bytes_of(ToldFrameCode::k_saves); }
 
-/// Of such code, with absolute pointers unless `augmentation` says otherwise.
+/// A CIE for code of this CPU, with absolute pointers unless `augmentation` says otherwise.
 inline CieSpec host_cie(const std::string& augmentation = "", const Bytes& augmentation_data = {}) {
   return {.augmentation = augmentation,
           .augmentation_data = augmentation_data,

@@ -14,7 +14,7 @@ using Kind = Said::Kind;
 constexpr std::array k_scratch{rcx, rdx, r8, r9, r10, r11};
 constexpr int k_word = 8;
 
-/// What the procedure has put on its stack, from the caller's frame down.
+/// An entry that the procedure has put on its stack. Entries are listed from the caller's frame down.
 struct Entry {
   enum class Kind : std::uint8_t { saved, value, area } kind;
   Reg reg = rax;  ///< saved
@@ -63,7 +63,7 @@ class Writer : FrameState {
 
   void say(Kind kind, Reg reg, std::int64_t number, Instruction at) { frame_.said.push_back({kind, at, reg, number}); }
   void say(Kind kind, std::int64_t number, Instruction at) { say(kind, rax, number, at); }
-  /// What the assembler writes for it.
+  /// Returns the bytes that `write` has made the assembler write.
   template <class Write>
   Instruction written(Write write) {
     const std::int64_t begin = a_.here();
@@ -89,7 +89,7 @@ class Writer : FrameState {
     for (std::size_t i = high; i < low; ++i) bytes += entries_[i].bytes;
     return bytes;
   }
-  /// Of an entry's lowest byte, from the frame pointer.
+  /// Returns the offset of an entry's lowest byte from the frame pointer.
   int from_pointer(std::size_t entry) const { return -bytes_between(*pointer_, entry + 1); }
 
   void clobber_scratch() { a_.clobber(any_of(k_scratch)); }

@@ -1,5 +1,5 @@
-// What is said of random procedures is right at every instruction; with one mistake in it, it is refused or right
-// still.
+// Descriptions of random procedures are right at every instruction. A description with one mistake is refused, or is
+// still right.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -100,7 +100,7 @@ Reg other_register(Reg than, std::mt19937_64& random) {
 }
 template <Kind... kinds>
 bool leave_out(std::vector<Said>& said, const RandomFrame& frame, std::mt19937_64& random) {
-  // With a frame pointer SP's way does not matter.
+  // SP's changes do not matter if there is a frame pointer.
   if (frame.has_pointer) return false;
   Said* const one = any(said, random, is<kinds...>);
   if (one != nullptr) said.erase(said.begin() + (one - said.data()));

@@ -1,4 +1,4 @@
-// What is known of registered code, and of nothing else, in this process.
+// Rows and names of registered code in this process, and of nothing else.
 #pragma once
 
 #include <array>

@@ -58,7 +58,7 @@ TEST(FrameShapes, DifferInWhatMatters) {
   EXPECT_EQ(a.shape(), Builder(framed(9)).personality(0x1234).build()->shape());
   EXPECT_FALSE(a.shape() == describe().push({0, 1}, rbp).pop({-2, -1}, rbp).build()->shape());
   EXPECT_FALSE(a.shape() == describe().build()->shape());
-  // The same bytes of directives on another CPU.
+  // The directives have the same bytes on another CPU.
   EXPECT_FALSE(describe().build()->shape() == aarch64::describe().build()->shape());
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 using namespace x86_64;
 
-/// What each Function returns, whatever the arguments. n is 0 or a multiple of 64.
+/// Each Function returns this, whatever the arguments are. n is 0 or a multiple of 64.
 constexpr int k_result = 4711;
 
 /// One of everything that can be chosen in building a frame.
@@ -36,7 +36,7 @@ using Arguments = Shape::Arguments;
 
 constexpr std::array k_saved{rbx, r12, r13, r14, r15, rbp};
 
-/// Which choices go together.
+/// Returns whether these choices are possible together.
 bool is_possible(const Shape& s) {
   const bool pointer = s.pointer != Pointer::none;
   if (pointer && s.saved > 5) return false;  // rbp is the frame pointer
@@ -112,7 +112,8 @@ class Frame {
     const int moved = s_.by_move ? 8 * (s_.saved + 1) : 0;
     return s_.allocated + moved + (slot() ? 128 : 0);
   }
-  /// Where a moved register is: from the frame pointer where it is the only way to the frame, else from SP.
+  /// Returns the place of a moved register: counted from the frame pointer if the frame is found by it alone, else from
+  /// SP.
   int place(int i) const {
     return by_pointer() ? -8 * (i + 1) - (s_.pointer == Pointer::entered ? 16 : 0) : 8 * (i + 1);
   }

@@ -30,7 +30,7 @@ Description by_rows() {
   return *builder.build();
 }
 
-/// Of the frame at the call in `frame`.
+/// Returns the user pointer of the frame at the call in `frame`.
 void* user_of(const JitFrame& frame) {
   struct Seen {
     const JitFrame* frame;

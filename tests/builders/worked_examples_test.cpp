@@ -99,7 +99,7 @@ region 18
 )");
   EXPECT_EQ(rows_of(b, 0x2c), k_example_1_rows);
 
-  // The same with idioms inside of regions: positions in the procedure become `when`s of the region.
+  // Idioms inside regions give the same directives: positions in the procedure become `when`s of the region.
   Builder mixed = describe().region(0x13);
   mixed.push({0, 1}, rbp).set_frame_pointer({1, 4}, rbp).push({4, 5}, rbx).allocate({5, 9}, 24).stop();
   mixed.region(7).deallocate({0x13, 0x17}, 24).pop({0x17, 0x18}, rbx).pop_frames(5, 1);

@@ -1,4 +1,4 @@
-// What C callers can do wrong and C++ types forbid: a code and a sentence, and nothing has happened.
+// Mistakes that C allows and C++ types forbid: the result is a code and a sentence, and nothing else has happened.
 #include <gtest/gtest.h>
 #include <jitunwind/c.h>
 #include <sys/mman.h>
@@ -155,7 +155,7 @@ TEST(CBadInput, NullIsRefusedByWhoeverNeedsMore) {
   ju_catch_at(nullptr, 0);
   ju_clean_up_at(nullptr, 0);
   ju_land_with_sp(nullptr, 0);
-  // What frees takes null, as free() does.
+  // Functions that free accept null, as free() does.
   EXPECT_EQ(ju_builder_free(nullptr), JU_OK);
   EXPECT_EQ(ju_description_free(nullptr), JU_OK);
   EXPECT_EQ(ju_cancel(nullptr, nullptr), JU_OK);
@@ -244,7 +244,7 @@ TEST(CBadInput, RegistrationsThatAreNotOurs) {
   EXPECT_EQ(ju_batch_free(batch, nullptr), JU_OK);
 }
 
-/// What handlers are handed, mixed up.
+/// Handlers mix up the handles that they are given.
 TEST(CBadInput, DecisionsAndFramesThatAreNone) {
   const Builder builder;
   std::uint64_t value = 0;
@@ -322,7 +322,7 @@ TEST(CBadInput, SizesOfStructures) {
   EXPECT_EQ(ju_description_free(description), JU_OK);
 }
 
-/// As a program passes it that was compiled with a later release's header.
+/// A program that was compiled with a later release's header passes such a structure.
 struct LargerCode {
   ju_code code;
   std::uint64_t later;
@@ -433,7 +433,7 @@ TEST(CBadInput, StringsWithoutEnd) {
   code.name = pages + page - 5;
   EXPECT_EQ(ju_register(description, &code, &registration, &error), JU_BAD_STRING);
   EXPECT_STREQ(error.place, "code.name");
-  // One that ends at the end of a page, and one that goes on in the next page, are strings.
+  // A string may end at the end of a page, or continue on the next page.
   pages[page - 1] = '\0';
   EXPECT_EQ(ju_register(description, &code, &registration, &error), JU_OK) << error.text;
   EXPECT_EQ(ju_cancel(registration, nullptr), JU_OK);
@@ -498,7 +498,8 @@ TEST(CBadInput, StringsInStructuresWithoutEnd) {
   munmap(pages, 2 * page);
 }
 
-/// Counts of arrays that no memory has room for. What is smaller and wrong is read beyond the array: nobody sees that.
+/// Counts of arrays that no memory has room for. A smaller wrong count makes the library read beyond the array, which
+/// nobody notices.
 TEST(CBadInput, CountsOfArrays) {
   const Builder builder;
   const void* const type = nullptr;

@@ -1,5 +1,5 @@
-// Does one thing so often, by C++ or by C: `counted_work KIND in_c|in_cpp COUNT`. What it takes is counted by
-// callgrind.
+// Does one piece of work many times, by C++ or by C: `counted_work KIND in_c|in_cpp COUNT`. callgrind counts the
+// instructions.
 #include <jitunwind/c.h>
 #include <jitunwind/jitunwind.h>
 
@@ -44,7 +44,7 @@ void register_in_c(long count) {
   ju_builder_free(builder);
 }
 
-/// From below so many frames, again and again by copies of one cursor: steps alone are counted.
+/// Works below so many frames. Each round uses a copy of one cursor, so that only steps are counted.
 [[gnu::noinline]] long below(long frames, void (*work)(long), long count) {
   if (frames == 0) return work(count), 0;
   const long depth = below(frames - 1, work, count);

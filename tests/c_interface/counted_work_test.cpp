@@ -1,5 +1,5 @@
-// What the C interface costs beside the C++ one, in instructions: a registration at most a tenth, a step nothing
-// (a hundredth is room for another compiler).
+// The cost of the C interface over the C++ one, in instructions: at most a tenth for a registration, and nothing for a
+// step (a hundredth is room for another compiler).
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -22,7 +22,7 @@ double instructions(const std::string& work, int count) {
   return std::stod(output.substr(at + mark.size()));
 }
 
-/// Of one of them: the program's own start is in every number, and in no difference.
+/// Returns the instructions of one round. The program's own start is in every number, but not in the difference.
 double of_one(const std::string& work) {
   constexpr int k_few = 1000, k_many = 3000;
   return (instructions(work, k_many) - instructions(work, k_few)) / (k_many - k_few);

@@ -18,7 +18,7 @@ namespace {
 using jitunwind::test::Groups, jitunwind::test::output_of, jitunwind::test::Pattern, jitunwind::test::text_of_file;
 using Names = std::set<std::string>;
 
-/// What a C++ header declares for others: functions, also of classes, by their indentation; not what is private.
+/// Finds the public functions that a C++ header declares, by their indentation, including those of classes.
 Names declared_in_cpp(const rules::SourceFile& header) {
   static const Pattern opens(R"((?:class|struct|namespace|enum)\b.*)"), access(R"( (public|private):)");
   static const Pattern function(
@@ -107,7 +107,7 @@ TEST(CInterfacePage, HasEveryFunctionOfCpp) {
     const Names declared = declared_in_cpp(rules::read_file(header));
     EXPECT_GE(declared.size(), 1u) << header;
     EXPECT_EQ(without(declared, page.of_cpp.at(header)), Names{}) << header << ": not in docs/c.md";
-    // What the page has, the header has.
+    // The header has everything that the page has.
     std::string text;
     for (const std::string& line : rules::read_file(header).lines) text += line + "\n";
     for (const std::string& name : page.of_cpp.at(header))
@@ -159,7 +159,7 @@ TEST(CInterface, ExportsWhatItDeclares) {
     if (name == "ju_error_init" || name == "ju_code_init") continue;  // inline
     EXPECT_NE(exported.find(" T " + name + "@@JITUNWIND_1\n"), std::string::npos) << name;
   }
-  // And nothing else of that name.
+  // The library exports no other names of that form.
   static const Pattern c_name(R"( T (ju_\w+)@@)");
   const auto declared = declared_in_c();
   for (const Groups& at : all_in(exported, c_name)) EXPECT_EQ(declared.count(at[1]), 1u) << at[1];

@@ -1,4 +1,5 @@
-// What C and C++ programs say in the same words is the same description: one shape, one table of handlers, one text.
+// C and C++ programs that make the same statements get the same description: one shape, one table of handlers, one
+// text.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -109,7 +110,7 @@ TEST(CDescriptions, SayWhatCppSays) {
   }
 }
 
-/// What the crates of Rust compare theirs with: sdk/bindings/rust/jitunwind/tests/scenarios.rs.
+/// The Rust crates compare their descriptions with this text: sdk/bindings/rust/jitunwind/tests/scenarios.rs.
 TEST(CDescriptions, AreThoseOfTheCrates) {
   std::string said;
   for (std::size_t i = 0; i < examples_in_c_count; ++i) {

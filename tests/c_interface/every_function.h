@@ -11,7 +11,7 @@
 
 namespace every {
 
-/// What functions are handed. Numbers are 0.
+/// The arguments of the functions. Numbers are 0.
 struct Arguments {
   void* handle = nullptr;  ///< wherever the function takes one, of whatever kind
   void* memory = nullptr;  ///< for results, structures and arrays
@@ -56,7 +56,7 @@ T argument(const Arguments& from) {
   }
 }
 
-/// What it returns, where that is a status.
+/// The function's result, if that is a status.
 using Answer = ju_status;
 inline constexpr Answer k_no_status = JU_STATUS_ANY;
 
@@ -90,7 +90,7 @@ struct Caller<function> {
     }
   }
   static constexpr Function of(const char* name) {
-    // What begins a cursor takes any memory.
+    // A function that begins a cursor accepts any memory.
     const std::string_view of = name;
     const bool begins = of == "ju_cursor_here" || of == "ju_cursor_at";
     return {name,

@@ -30,7 +30,7 @@ struct Memory {
   std::vector<unsigned char> bytes;
 };
 
-/// What is told besides the code.
+/// Checks the error's text beside its code.
 void expect_said(const Function& function, ju_status status, const ju_error& error) {
   if (!function.has_error) return;
   EXPECT_EQ(error.code, status) << function.name;
@@ -69,7 +69,7 @@ struct Handles {
 };
 
 TEST(CEveryFunction, TakesNull) {
-  // What frees, and what needs none of the pointers that it takes.
+  // These free, or need none of the pointers that they take.
   const Names good{"ju_attach_gdb",       "ju_batch_free", "ju_builder_free",    "ju_cancel",      "ju_check_version",
                    "ju_description_free", "ju_detach_gdb", "ju_dump_registry",   "ju_flush_gdb",   "ju_keep_at_least",
                    "ju_object_cancel",    "ju_retire",     "ju_statistics_text", "ju_target_free", "ju_why_stopped"};
@@ -91,7 +91,8 @@ TEST(CEveryFunction, TakesNull) {
   EXPECT_EQ(ju_detach_gdb(nullptr), JU_OK);
 }
 
-/// In libraries that check handles and in others: numbers, what looks like a registered one, zeros, ones.
+/// Libraries that check handles are tested, and others: with numbers, with bytes that look like a registered handle,
+/// zeros, ones.
 TEST(CEveryFunction, RefusesWhatIsNoHandle) {
   Handles handles;
   Memory memory;

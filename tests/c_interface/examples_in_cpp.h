@@ -1,4 +1,4 @@
-// The same descriptions by the C++ interface.
+// The descriptions of the examples in C, by the C++ interface.
 #pragma once
 
 #include <vector>

@@ -33,7 +33,7 @@ ju_registration* registration(const ju_description* of, std::size_t at = 0) {
   return made;
 }
 
-/// What a heap gives out again.
+/// Makes the heap reuse freed memory.
 void use_the_heap() {
   for (int i = 0; i < 100; ++i) {
     ju_description* const one = description();

@@ -46,7 +46,7 @@ TEST(CWalks, ByCallbackAndByCursor) {
   EXPECT_EQ(by_cursor.names.size(), by_callback.names.size());
 }
 
-/// What C++ finds from the same place.
+/// Compares with C++'s walk from the same place.
 [[gnu::noinline]] void compare_with_cpp(void* count) {
   ju_cursor cursor;
   alignas(16) std::byte context[jitunwind::k_context_size];
@@ -99,7 +99,7 @@ TEST(CWalks, FindWhatCppFinds) {
   std::array<char, 100> row;
   ASSERT_EQ(ju_frame_row(&cursor, row.data(), row.size(), nullptr), JU_OK);
   EXPECT_STREQ(row.data(), k_row_at_call);
-  // What the caller had in the register lies at this frame's SP.
+  // The caller's value of the register is at this frame's SP.
   const std::uint64_t sp = ju_frame_sp(&cursor);
   ASSERT_EQ(ju_cursor_step(&cursor, nullptr), JU_OK);
   std::uint64_t at = 0;

@@ -5,6 +5,6 @@
 
 extern "C" {
 jit_descriptor* other_descriptor();
-/// Of the program, which may have none: a debugger that reads that descriptor is told of something.
+/// The program may define this: a debugger that reads the program's descriptor is told of something.
 [[gnu::weak]] void other_descriptor_told();
 }

@@ -60,7 +60,7 @@ INSTANTIATE_TEST_SUITE_P(All, Descriptors, testing::Values(LIBRARY_WITH_DESCRIPT
 TEST_P(Descriptors, OfLibrariesThatComeAndGoHaveTheSame) {
   Procedure early(k_code, 16, "early");
   ASSERT_TRUE(register_procedure(early.info()));
-  // At the same place again and again, as it mostly is.
+  // The library is mostly loaded at the same place each time.
   for (int i = 0; i < 3; ++i) {
     const Library library(GetParam());
     Procedure late(k_code + 16, 16, "late");
@@ -97,7 +97,7 @@ TEST_P(Descriptors, KeepWhatOthersHaveThere) {
   jit_code_entry fresh{&old, nullptr, &file, 1};
   old.prev_entry = theirs.first_entry = &fresh;
   ASSERT_TRUE(cancel_procedure(procedure.info()));
-  // As LLVM takes one out.
+  // LLVM removes an entry in this way.
   fresh.next_entry = old.next_entry;
   old.next_entry->prev_entry = &fresh;
   ASSERT_TRUE(detach_gdb());
@@ -145,7 +145,8 @@ TEST_P(Descriptors, MayGoWhileOthersRegister) {
   for (std::thread& thread : threads) thread.join();
 }
 
-/// fork waits for who registers, and those who list objects for fork: not each for the other. In a process of its own.
+/// fork waits for registering threads, and they wait for the lock of the list of objects, which fork takes as well.
+/// They must not wait for each other. This runs in its own process.
 TEST(Fork, IsNotHeldUp) {
   const Library library(LIBRARY_WITH_DESCRIPTOR);
   Procedure first(k_code + 128, 32, "before debuggers");

@@ -135,7 +135,7 @@ class HandWritten final : public JitCode::Impl {
 };
 
 #if defined(JITUNWIND_TEST_ASMJIT)
-/// The same by the asmjit adapter, which derives the description.
+/// Makes the code by the asmjit adapter, which derives the description.
 class WithAsmjit final : public JitCode::Impl {
  public:
   WithAsmjit(bool frame_pointer, const std::string& name, void (*callee)()) {

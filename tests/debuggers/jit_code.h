@@ -41,7 +41,7 @@ class JitCode {
   std::unique_ptr<Impl> impl_;
 };
 
-/// In programs with LLVM.
+/// Only programs with LLVM have this.
 std::unique_ptr<JitCode::Impl> make_orc_code(const std::string& shape, const std::string& name, void (*callee)());
 
 }  // namespace debuggers_test

@@ -105,7 +105,7 @@ TEST_F(JitFiles, AlwaysWhatIsRegistered) {
   EXPECT_EQ(debugger_reads(), Symbols());
 }
 
-// As code is mostly made: one behind the other, with a little room between them.
+// JITs mostly put procedures one behind the other, with a little room in between.
 TEST_F(JitFiles, NeighboursShareSectionsAndFilesAreFew) {
   ASSERT_TRUE(attach_gdb());
   constexpr std::size_t k_many = 5000;
@@ -130,7 +130,7 @@ TEST_F(JitFiles, OtherLibrariesEntriesStay) {
   ASSERT_TRUE(attach_gdb());
   Procedure procedure(k_code, 16, "f");
   ASSERT_TRUE(register_procedure(procedure.info()));
-  // As LLVM does it: takes one out that is next to ours, puts one in front.
+  // LLVM removes an entry next to ours, and puts one in front, in this way.
   ASSERT_NE(second.next_entry, nullptr);
   second.next_entry->prev_entry = second.prev_entry;
   second.prev_entry->next_entry = second.next_entry;

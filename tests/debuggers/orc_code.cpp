@@ -1,4 +1,4 @@
-// The same by LLVM's ORC; the description is LLVM's call frame information.
+// Makes the code by LLVM's ORC; the description is LLVM's call frame information.
 #include <llvm-c/Disassembler.h>
 #include <llvm-c/Target.h>
 #include <llvm/ExecutionEngine/Orc/Debugging/DebuggerSupport.h>
@@ -29,7 +29,7 @@ class WithOrc final : public JitCode::Impl {
   }
   ~WithOrc() override { jitunwind::test::or_exit(tracker_->remove()); }
   jitunwind::Addr start() const override { return start_; }
-  /// As LLVM reads them.
+  /// Returns the instructions as LLVM disassembles them.
   std::vector<unsigned> instructions() const override {
     LLVMInitializeNativeDisassembler();
     const auto reader = LLVMCreateDisasm(llvm::sys::getDefaultTargetTriple().c_str(), nullptr, 0, nullptr, nullptr);

@@ -1,5 +1,5 @@
-// What debuggers are tried on: main -> C++ -> JIT -> C++ -> JIT -> C++ that stops, with values in all preserved
-// registers that the test knows. program SHAPE WHAT: see main().
+// The program that debuggers are tried on: main -> C++ -> JIT -> C++ -> JIT -> C++. The last function stops, and all
+// preserved registers have values that the test knows. program SHAPE WHAT: see main().
 #include <dlfcn.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -20,7 +20,7 @@ using debuggers_test::JitCode;
 extern "C" {
 void jitunwind_marked_call(void (*target)());
 
-// Where the test has breakpoints.
+// The test sets breakpoints on these functions.
 [[gnu::noinline]] void prepared() { asm volatile(""); }
 bool crashes = false;
 [[gnu::noinline]] void stop_here() {
@@ -55,7 +55,7 @@ void run(const std::string& shape, const std::string& what) {
   if (what == "late") (void)std::getchar();
   prepared();
   jitunwind_marked_call(outer.entry());
-  // The same address, another frame.
+  // The code at this address has another frame now.
   called.replace(other(shape), "jit_reused", stop_here);
   inner = called.entry();
   jitunwind_marked_call(outer.entry());

@@ -15,7 +15,7 @@ using namespace jitunwind;
 
 namespace {
 
-/// What the sections of a file say, and whether they agree with each other.
+/// The contents of a file's sections. They must agree with each other.
 struct ReadFile {
   Symbols symbols;
   std::vector<AddrRange> text, frames;
@@ -79,7 +79,7 @@ ReadFile read_file(const jit_code_entry& entry) {
 Symbols debugger_reads(std::size_t* sections) { return debugger_reads(__jit_debug_descriptor, sections); }
 
 Symbols debugger_reads(const jit_descriptor& descriptor, std::size_t* sections) {
-  // What waits is handed on by another thread, file by file: the list is looked at before or behind that.
+  // Another thread delivers waiting files one by one: the list is read before or after that.
   const WritingScope writing;
   const ObserversScope scope;
   elf_version(EV_CURRENT);

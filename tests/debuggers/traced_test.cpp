@@ -1,4 +1,4 @@
-// What debuggers are told of while one is there: what is registered comes together, nothing that is gone stays.
+// Reports to a debugger that is attached: registrations come together, and nothing that is gone stays.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -24,8 +24,8 @@ namespace {
 std::atomic<bool> g_debugger_is_slow{false};
 }  // namespace
 
-/// Where a debugger stops the process (GDB manual, "JIT Compilation Interface"). Changes wait when stops have taken a
-/// share of the time: those of a fast one hardly do where much else runs.
+/// A debugger stops the process here (GDB manual, "JIT Compilation Interface"). Changes wait once stops have taken a
+/// share of the time; stops of a fast debugger hardly do so on a busy machine.
 extern "C" [[gnu::noinline, gnu::visibility("default")]] void __jit_debug_register_code() {
   if (g_debugger_is_slow) std::this_thread::sleep_for(std::chrono::milliseconds(100));
 }
@@ -84,7 +84,7 @@ TEST(Traced, ManyAreHandedOnTogether) {
       ASSERT_TRUE(flush_gdb());
       EXPECT_EQ(gdb_statistics().waiting, 0u);
       EXPECT_EQ(debugger_reads(), registered(all));
-      // And without being asked.
+      // The files are delivered without a request, too.
       register_until_some_wait(all);
       while (gdb_statistics().waiting != 0) ::sched_yield();
       EXPECT_EQ(debugger_reads(), registered(all));
@@ -205,7 +205,8 @@ TEST(Traced, NothingOfALibraryThatGoesStays) {
   });
 }
 
-// In a process of its own: what a copy keeps for as long as it is loaded is not given back when it is unloaded.
+// This runs in its own process: a copy of the library keeps its memory as long as it is loaded, and does not return it
+// when it is unloaded.
 TEST(Copies, ShareOneListAndSaySoOnce) {
   traced_by("gdb", [] {
     ASSERT_TRUE(attach_gdb());

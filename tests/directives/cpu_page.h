@@ -9,7 +9,7 @@ namespace jitunwind::test {
 
 /// `identifier`: that of arch_list.def.
 std::string cpu_page(const Arch& arch, const std::string& identifier);
-/// Where it is.
+/// Returns the path of the CPU's page.
 std::string cpu_page_path(const Arch& arch);
 
 /// Cells of the summary in docs/directives.md, "Per CPU", behind the link to the page.
@@ -20,7 +20,7 @@ std::string caller_sp_cell(const Arch& arch);
 /// "rsp, 7": name and libunwind's number.
 std::string named_cell(const Arch& arch, RegNum reg);
 
-/// What a directive may save.
+/// Returns whether a directive may save the register.
 bool can_be_saved(const Arch& arch, const RegisterInfo& reg);
 
 }  // namespace jitunwind::test

@@ -78,7 +78,7 @@ bool has_finding(const Arch& arch, const unw_dyn_op_t& op, ErrorCode wanted) {
   return false;
 }
 
-/// What the pages say of limits is what the check of descriptions says.
+/// The limits in the pages are those that the check of descriptions reports.
 // covers: DY54
 TEST(CpuPages, SayWhatTheCheckSays) {
   for (const Arch* arch : all_arches()) {

@@ -1,4 +1,4 @@
-/* The same directives for C and for C++, by the header's macros. */
+/* Directives that C and C++ make alike, by the header's macros. */
 #ifndef JITUNWIND_TESTS_HEADER_OPS_H
 #define JITUNWIND_TESTS_HEADER_OPS_H
 

@@ -43,7 +43,7 @@ TEST(ListIndex, AnswersAsTheListDoes) {
   }
 }
 
-/// As a JIT makes code: one procedure behind the other, with gaps or without, from low to high addresses or not.
+/// Makes code as JITs do: one procedure behind the other, with or without gaps, and not always at ascending addresses.
 TEST(ListIndex, AnswersAsTheListDoesWhereNothingOverlaps) {
   std::mt19937_64 random(20261125);
   for (int round = 0; round < 100; ++round) {
@@ -202,7 +202,7 @@ std::size_t reads_of_a_question(std::size_t procedures) {
   return t.memory.reads - before;
 }
 
-/// But for the first one: an index is there.
+/// The first question makes the index, and may cost more.
 TEST(KeptLists, CostAQuestionTheSameWhateverIsRegistered) {
   EXPECT_LE(reads_of_a_question(5000), reads_of_a_question(100) + 2) << "names are a few bytes longer";
 }
@@ -239,7 +239,7 @@ TEST(KeptLists, ChangeInTheMiddleOfAQuestion) {
   }
 }
 
-/// Of a target that runs again what was read of it is compared with what it is.
+/// Data that was read of a running target is compared with the target's memory.
 // covers: DY49
 TEST(KeptLists, OfARunningTargetAreNotBelievedWhenTheyHaveChanged) {
   FakeProcess stopped, now;

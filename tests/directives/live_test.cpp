@@ -230,7 +230,7 @@ TEST_F(LiveDirectives, FramePointerThatIsNotSaved) {
       options);
 }
 
-/// What walks from a stack that lies below or above the one it was switched from.
+/// A walk from a stack that lies below or above the stack from which the thread has changed to it.
 struct OtherStack {
   const Code* code;
   AddrRange judged;

@@ -1,5 +1,5 @@
-// The meaning of directives once more, written to be read: every state is kept, nothing is rebuilt. What the library's
-// machine is compared with.
+// A second implementation of directives, written to be read: it keeps every state and rebuilds nothing. The library's
+// machine is compared with it.
 #pragma once
 
 #include <cstdint>

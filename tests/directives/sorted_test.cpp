@@ -1,4 +1,4 @@
-// What the order of a list costs, in instructions of the evaluator: they are counted by the trap flag, one signal each.
+// The cost of a list's order in instructions of the evaluator, counted by the trap flag, one signal each.
 #include <gtest/gtest.h>
 
 #include <signal.h>

@@ -146,7 +146,7 @@ TEST_F(DynSources, NamesAreAnyBytesUpToNul) {
   EXPECT_TRUE(name.truncated);
   EXPECT_EQ(named(reinterpret_cast<const void*>(8)), "error UNREADABLE_MEMORY");
 
-  // At the end of readable memory, with and without an end of its own.
+  // The name is at the end of readable memory, with and without a terminating NUL.
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   auto* const pages =
       static_cast<char*>(mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
@@ -476,7 +476,7 @@ TEST_F(DynSources, AliasesAndOverridesOfStaticCode) {
     unw_dyn_info_t info = clone.info();
     const Registered registered(info);
     EXPECT_EQ(local_text(k_code), "dyn_directives cfa=rsp+8 ra=[cfa-8]");
-    // In a space that knows no static code there is nothing to take over.
+    // A space that knows no static code has no row to continue with.
     EXPECT_EQ(row_text(k_code), "error NO_INFO");
   }
   const CaseProcedure older({{0, ops({"ADD rsp,-8"}), 0, -1}}, {code, code + 1});

@@ -102,7 +102,7 @@ class TargetLists : public testing::TestWithParam<Layout> {
   Arch arch(const Arch& of) const { return like(of, GetParam().word_size, GetParam().big_endian); }
 };
 
-/// What this process's own list would give: one evaluator, two ways to the directives.
+/// The rows equal those of this process's own list: there is one evaluator, with two ways to the directives.
 // covers: DY48
 TEST_P(TargetLists, GiveTheRowsThatTheDirectivesMean) {
   std::mt19937_64 random(20261122);
