@@ -23,9 +23,8 @@ std::string walk_text(Walk walk);
 /// One line for each registered procedure, the oldest first, and how many there are:
 ///   0x7f00-0x7f40 directives adder
 ///   1 registered
-/// The output may or may not contain procedures that other threads register or cancel meanwhile. Allocates; not
-/// signal-safe. Returns false if the registry cannot be listed: there is no memory, or the caller is a handler that
-/// interrupted a change of the registry.
+/// Procedures that other threads register or cancel meanwhile may be missing. Allocates; not signal-safe. False: the
+/// registry cannot be listed, because there is no memory, or because a handler asks that interrupted a change of it.
 bool dump_registry(int fd = log_fd());
 /// Returns the same lines as a string, or "" if the registry cannot be listed.
 std::string registry_text();

@@ -10,9 +10,8 @@ namespace jitunwind {
 
 /// Sources of rows are asked in this order: registered procedures ("overrides everything else"), .eh_frame,
 /// .debug_frame, recognised stubs, guesses. Usable before main, after exit and in signal handlers. Thread-safe.
-/// Precondition: host_arch() is not null. If JITUNWIND_KEEP=nothing is in the environment when this library is loaded,
-/// the space keeps no rows for any walker. Programs that changed their user when they were executed ignore that
-/// variable.
+/// Precondition: host_arch() is not null. No rows are kept for any walker if JITUNWIND_KEEP=nothing is in the
+/// environment when this library is loaded; programs that changed their user when they were executed ignore it.
 const AddressSpace& local_space() noexcept;
 /// This process without kept rows: each step makes its row.
 const AddressSpace& local_space_without_kept_rows() noexcept;
@@ -33,8 +32,7 @@ AddrRange expect_walk_from(Addr sp) noexcept;
 /// unw_backtrace() or throw. A cursor that meets such a page forgets them by itself. Signal-safe, thread-safe.
 void forget_walked_stacks() noexcept;
 
-/// Finds the name at an address of this process, for messages. Returns false if there is none or it cannot be read;
-/// `into` is undefined then.
+/// Finds the name at an address of this process. False: there is none, or it is unreadable; `into` is undefined then.
 bool find_local_name(CodeAddress at, std::span<char> into, ProcedureName& out) noexcept;
 
 }  // namespace jitunwind

@@ -81,8 +81,7 @@ class Walk {
   /// An input iterator; incrementing it moves the walk itself.
   class Iterator {
    public:
-    using iterator_category =
-        std::input_iterator_tag;  // from <string>, because <iterator> also includes the stream iterators
+    using iterator_category = std::input_iterator_tag;  // from <string>: <iterator> also has the stream iterators
     using value_type = Frame;
     using difference_type = std::ptrdiff_t;
     using pointer = const Frame*;
@@ -110,8 +109,7 @@ class Walk {
   /// none while there may be more frames.
   StopReason stop_reason() const noexcept { return frame_.cursor_.stop_reason(); }
   const Error& stop_error() const noexcept { return frame_.cursor_.stop_error(); }
-  /// Returns "complete", or one sentence that names the pc, the reason, the place, and the code if it has a name.
-  /// Allocates.
+  /// "complete", or one sentence that names the pc, the reason, the place, and the code if it has a name. Allocates.
   std::string why() const;
 
  private:
@@ -123,13 +121,11 @@ class Walk {
   Frame frame_;
 };
 
-/// Makes a cursor at the frame that a ucontext_t was captured in. `ucontext` is, with `interrupted`, the signal
-/// handler's third argument; with `returned_to`, it comes from jitunwind_capture_context. Copies the registers.
-/// Cursor::set() also writes to the handler's context, so the cursor must not outlive the handler. `guesses` is as for
-/// Cursor::set_guesses(). Signal-safe.
-/// The context must be of the calling thread, of a stopped thread, or of a thread that does not leave these frames
-/// meanwhile. Otherwise the frames are whatever the stack happens to hold. The walk ends at memory that was already
-/// unmapped; memory that is unmapped while it is read faults.
+/// Makes a cursor at the frame that a ucontext_t was captured in: with `interrupted` a signal handler's third argument,
+/// with `returned_to` that of jitunwind_capture_context. Copies the registers. Cursor::set() writes to a handler's
+/// context, too, which must outlive the cursor. `guesses`: Cursor::set_guesses(). Signal-safe. The context is of the
+/// calling thread, of a stopped thread, or of one that does not leave these frames meanwhile; else frames are whatever
+/// the stack holds. A walk ends at unmapped memory; memory that is unmapped while it is read faults.
 Cursor cursor_at(const void* ucontext, Cursor::Top top, Guesses guesses = Guesses::confirmed) noexcept;
 
 inline Frame::Frame(const void* ucontext, Cursor::Top top, Guesses guesses) noexcept
@@ -148,10 +144,9 @@ inline Walk walk_interrupted(const void* ucontext, Guesses guesses = Guesses::co
   return Walk(ucontext, Cursor::Top::interrupted, guesses);
 }
 
-/// Writes the pc of the frame that a ucontext_t was captured in and the return addresses of its callers, as many as
-/// fit. Returns how many were written. Signal-safe. `ucontext` and `top` are as for cursor_at(). Steps of a cursor
-/// probe the stack in each walk; this function relies on what was found readable of the thread's own stack before.
-/// Programs that unmap pages of a stack call forget_walked_stacks() of sdk/local_space.h.
+/// Writes the pc of a frame, given as for cursor_at(), and the return addresses of its callers, as many as fit. Returns
+/// how many were written. Signal-safe. Steps probe the stack in each walk; this relies on what was found readable of
+/// the thread's own stack: programs that unmap stack pages call forget_walked_stacks() of sdk/local_space.h.
 std::size_t backtrace(const void* ucontext, Cursor::Top top, std::span<void*> addresses) noexcept;
 
 /// Writes the return addresses of the calling function and its callers, as many as fit. Returns how many were written.

@@ -1,4 +1,4 @@
-// Which programs are run with which releases of others, and what targets are about.
+// The programs that run with each release of other libraries, and the contents of targets.
 #include "bench/contenders.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-// What a table says of its targets.
+// The text of a table about its targets.
 #include "bench/report.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ TEST(Report, ComparesRows) {
   EXPECT_EQ(said_of(measured(), {k_ours, k_ours, 1.4, ".*", "row/2"}), "") << "not measured";
 }
 
-/// What is run again says what a difference is worth, and is no column.
+/// A repeated contender shows how much a difference means. It has no column of its own.
 TEST(Report, ShowsWhatIsRunAgainAsASpread) {
   Results results = measured();
   for (const std::size_t round : {0u, 1u, 2u})

@@ -40,7 +40,7 @@ TEST(ArmExidx, Instructions) {
     EXPECT_EQ(OneEntry(big, 0x80c9'80'b0).row(), "cfa=sp+8 d8=[cfa-8]");
     EXPECT_EQ(OneEntry(big, 1).row(), "cfa=sp ra=undefined");
     EXPECT_EQ(OneEntry(big, 0x8086'00b0).row(), "cfa=[sp] ra=[sp+4]") << "pop sp, lr";
-    // In .ARM.extab: personality routine 1 with a word more, and one of its own.
+    // The entries in .ARM.extab use personality routine 1 with one more word, and a routine of the program's own.
     EXPECT_EQ(OneEntry(big, 0xfc, {0x8101'0184, 0x00b0'b0b0}).row(), "cfa=sp+12 ra=[cfa-4]");
     EXPECT_EQ(OneEntry(big, 0xfc, {0x1000, 0x0001'a8b0}).row(), "cfa=sp+16 r4=[cfa-8] ra=[cfa-4]");
   }

@@ -208,7 +208,7 @@ TEST(CallFrameInstructions, TwentyNestedStates) {
             "+1: cfa=rsp+8 rbx=[cfa-16] rbp=[cfa-24] r12=[cfa-32] r13=[cfa-40] ra=[cfa-8]");
 }
 
-/// As libgcc, which has room for any number: an exception must not end here alone.
+/// libgcc has room for any number of states. An exception must not end here because of theirs alone.
 TEST(CallFrameInstructions, RowsOfWalksHaveAnyNumberOfStates) {
   constexpr unsigned k_states = 20'000;
   Bytes nested{0x83, 2, 0x86, 3, 0x8c, 4, 0x8d, 5, 0x8e, 6, 0x8f, 7};

@@ -182,7 +182,7 @@ TEST(FdeTable, UnreadableAndShortTables) {
   EXPECT_FALSE(search(table, 0x4000, false, bytes.vector(), found));
 }
 
-/// From a table in memory to a row, as for the code of a JIT.
+/// The path from a table in memory to a row, as for the code of a JIT.
 TEST(FdeTable, RowThroughATableInMemory) {
   CfiSection section(0x41000);
   const Addr cie = section.cie({});

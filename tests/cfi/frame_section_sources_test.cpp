@@ -198,7 +198,8 @@ TEST(FrameSectionSources, BrokenIsNotNone) {
   EXPECT_EQ(space.eh_row(k_base + 0x1000), "error bad_structure: no FDE at this address");
   EXPECT_EQ(space.eh_row(k_base + 0x1010), "eh_frame cfa=rsp+8 ra=[cfa-8] signal") << "the others are whole";
 
-  // Where all is read, one bad CIE does not hide the FDEs behind it, but may be the reason why there is none.
+  // The section is read as a whole, so one bad CIE does not hide the FDEs behind it, but it may explain why there is
+  // none.
   CfiSection section(k_base + 0x10000);
   const Addr bad = section.cie({.version = 9});
   section.fde(bad, k_base + 0x2000, 16, {});
@@ -209,7 +210,7 @@ TEST(FrameSectionSources, BrokenIsNotNone) {
   EXPECT_EQ(scanned.eh_row(k_base + 0x2000), "error unsupported_version: version of a CIE");
 }
 
-// What is below the red zone is nobody's.
+// Memory below the red zone belongs to nobody.
 // covers: LU11
 TEST(FrameSectionSources, NoReturnAddressIsBelowTheStack) {
   CfiSection section(k_base + 0x10000);
@@ -291,7 +292,7 @@ TEST(FrameSectionSources, LibgccFindsTheSameFdes) {
       EXPECT_TRUE(has_row && *has_row && row.range.contains(pc));
     }
   } walk;
-  // By its handle: another definition may stand in front of it.
+  // The function is looked up by libgcc's handle, because another definition may precede it.
   void* const libgcc = ::dlopen("libgcc_s.so.1", RTLD_LAZY);
   ASSERT_NE(libgcc, nullptr);
   walk.find_fde = reinterpret_cast<FindFde>(::dlsym(libgcc, "_Unwind_Find_FDE"));

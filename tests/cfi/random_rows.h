@@ -38,7 +38,7 @@ class RandomRows {
   }
 
   RegNum reg() { return arch_.registers[below(static_cast<unsigned>(arch_.registers.size()))].dwarf; }
-  /// Of any size, mostly whole words.
+  /// Returns an offset of any size; most are multiples of words.
   std::int64_t offset() {
     const auto value = static_cast<std::int64_t>(random_()) >> (64 - offset_bits_ + below(offset_bits_));
     return below(8) == 0 ? value : value / 8 * 8;

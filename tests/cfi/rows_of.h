@@ -32,7 +32,7 @@ inline std::string rows_of(const Fde& fde, const CfiContext& context) {
   return text;
 }
 
-/// Of the FDE at `at` of a section.
+/// Returns the rows of the FDE at `at` of a section.
 inline std::string rows_of(const CfiSection& section, Addr at, const CfiContext& context) {
   SectionView view(section.section());
   const auto fde = read_fde(view, context, at);

@@ -1,4 +1,4 @@
-// What is logged while a test looks, through a pipe.
+// Captures the log, through a pipe, while a test looks.
 #pragma once
 
 #include <fcntl.h>

@@ -14,7 +14,7 @@
 namespace jitunwind::test {
 namespace {
 
-/// Of one walk: its frames, its text, and what is written.
+/// The results of one walk: its frames, its text, and the written bytes.
 template <class Through>
 struct Dumped {
   const Through& frame;

@@ -1,4 +1,4 @@
-// Registers a procedure, walks, and cancels it. What else it prints is what the environment asks for.
+// Registers a procedure, walks, and cancels it. The environment decides which log is printed.
 #include <cstdio>
 
 #include "jitunwind/sdk/walk.h"

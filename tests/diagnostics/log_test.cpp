@@ -1,4 +1,4 @@
-// What JITUNWIND_LOG says of walks, rows and the registry, and that it says nothing and costs nothing else.
+// The output of JITUNWIND_LOG about walks, rows and the registry. If it is not set there is no output, and no cost.
 #include "jitunwind/unwind_core/trace/log.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What statistics() counts, from one event to the next.
+// The changes of statistics() from one event to the next.
 #include "jitunwind/sdk/statistics.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ void list_through(const JitFrame& frame) {
       nullptr);
 }
 
-/// What each of some events adds, all from one place in the code.
+/// Returns the statistics after each of some events, all from one place in the code.
 template <class Event>
 std::vector<Statistics> after_each(std::size_t times, Event event) {
   std::vector<Statistics> all{statistics()};
@@ -93,7 +93,7 @@ TEST(Statistics, CountUnknownCode) {
   const UnknownFrame unknown;
   const auto all = after_each(8, [&] { walk_through(unknown); });
   EXPECT_GE(all.back().unknown_code.misses, all.front().unknown_code.misses + 1);
-  // What is known of it holds for a moment: not all walks are in one.
+  // Knowledge of unknown code holds for a moment, which does not include all walks.
   EXPECT_EQ(all.back().unknown_code.hits > all.front().unknown_code.hits, all.back().counts_hits);
 }
 

@@ -36,8 +36,8 @@ std::set<std::string> names_of(const std::string& libraries) {
   return names;
 }
 
-/// What Debian's libraries of the names have is there, but for the exception ABI, which libgcc_s has; and what its
-/// libunwind-ptrace.so.0 and libunwind-coredump.so.0 want of them.
+/// Debian's libraries of the same names export nothing that these lack, except for the exception ABI, which libgcc_s
+/// has. Debian's libunwind-ptrace.so.0 and libunwind-coredump.so.0 find all names that they import.
 TEST(DropIn, NamesOfDebiansLibrariesAreThere) {
   const std::set<std::string> ours = names_of("'" DROP_IN_FOLDER "/libunwind.so.8' '" LIBUNWIND_SHARED "'");
   const std::set<std::string> theirs = names_of("'" DEBIANS_LIBUNWIND "' '" DEBIANS_LIBUNWIND_GENERIC "'");
@@ -95,8 +95,8 @@ TEST(DropIn, ThreadsEndAsTheyDoWithoutLibunwind) {
             "destructor of the function that was cancelled\ndestructor of the thread\ncancelled\n");
 }
 
-/// What programs have come to rely on: "a signal frame" is the one that was interrupted, and code without a symbol has
-/// the name of what is before it.
+/// Programs rely on two properties: "a signal frame" is the interrupted one, and code without a symbol has the name of
+/// the preceding symbol.
 TEST(DropIn, FramesAreWhatProgramsOfRelease16Expect) {
   auto theirs = lines_of(output_of(FRAMES_PROGRAM));
   const auto ours = lines_of(output_of(k_path + FRAMES_PROGRAM));

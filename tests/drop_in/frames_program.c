@@ -1,6 +1,6 @@
-/* Walks out of a signal handler as programs of libunwind 1.6 do it, and prints of each frame outside of the C library
-   what unw_is_signal_frame says, the name that unw_get_proc_name gives, and the one that the dynamic linker has for the
-   place: a return address is behind the call, so that programs take 1 off the address of all but signal frames. */
+/* Walks out of a signal handler as programs of libunwind 1.6 do. It prints, for each frame outside of the C library,
+   the result of unw_is_signal_frame, the name of unw_get_proc_name, and the dynamic linker's name for the place. A
+   return address is behind the call, so programs subtract 1 from the address of all but signal frames. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <signal.h>

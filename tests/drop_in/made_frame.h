@@ -45,7 +45,7 @@ static void make_frame(void) {
   static region_t region = {
       0, sizeof code, 4, {{4, 0, 7, 0, (uint64_t)-8}, {3, 0, 3, 0, 0}, {5, 0, 7, 5, 1}, {0, 0, 0, 0, 0}}};
 #endif
-  /* In a file of a name: some tools show no frame whose code is in none. */
+  /* The code is in a file with a name: some tools show no frame whose code is in no file. */
   const int file = (int)syscall(SYS_memfd_create, "made_code", 0);
   void* at;
   if (write(file, code, sizeof code) != sizeof code) abort();

@@ -23,7 +23,7 @@ namespace {
 
 using Frames = std::vector<std::string>;
 
-/// What the pattern's group says of every line that it matches.
+/// Returns the pattern's group for every line that matches.
 Frames frames_of(const std::string& printed, const char* pattern) {
   Frames frames;
   const Pattern frame(pattern);

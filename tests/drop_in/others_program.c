@@ -1,4 +1,5 @@
-/* What libunwind 1.6 exports beside walks: reading of LEB128 numbers and, with an argument, going on at a context. */
+/* Functions that libunwind 1.6 exports beside walks: they read LEB128 numbers and, with an argument, resume at a
+   context. */
 #include <stdio.h>
 
 #include "release_1_6.h"

@@ -80,7 +80,7 @@ class Owner {
     const std::size_t count = byte() % (k_regions + 1);
     for (std::size_t i = 0; i < count; ++i) {
       unw_dyn_region_info_t* const region = regions_[i].get();
-      // To the end, to the next, or in a circle.
+      // The chain ends, continues with the next region, or forms a circle.
       const std::size_t next = byte() % 8 == 0 ? byte() % k_regions : i + 1;
       region->next = next < count ? regions_[next].get() : nullptr;
       region->insn_count = static_cast<std::int8_t>(byte());
@@ -142,7 +142,7 @@ unw_accessors_t accessors_without(unsigned null) {
   return a;
 }
 
-/// What the interface returns for a frame of such a target.
+/// Calls all functions of the interface for a frame of such a target.
 void ask_everything(unw_cursor_t& cursor, Owner& owner) {
   const auto call = [&](int returned) {
     owner.calls_of_function = 0;

@@ -1,10 +1,10 @@
-// A program in C that calls any functions of the interface in any order, with handles that are good, freed, of another
+// A C program that calls any functions of the interface in any order: with handles that are good, freed, of another
 // kind or none, with structures of wrong sizes, and with any numbers and texts. Input: a byte for the function, then
-// its arguments. The handles are of a library that checks them. Checked: each call comes back, with a status that there
-// is; what is said of a failure has a code, a sentence and an end; what was registered is gone in the end.
+// its arguments. The library is one that checks handles. Checked: each call returns, with an existing status; an error
+// has a code, a sentence and an end; all registrations are gone in the end.
 //
-// What no library can see is left out: arrays are as long as is said, memory is as large as it must be, code that is
-// registered is not this program's, types are types, frames of this program get no other registers, and nothing is
+// Mistakes that no library can see are left out: arrays have their stated length, memory is as large as it must be,
+// registered code is not this program's, types are types, frames of this program get no other registers, and nothing is
 // resumed.
 #include <fcntl.h>
 #include <jitunwind/c.h>
@@ -216,7 +216,7 @@ int see_frame(const ju_cursor* cursor, void* left) {
 }
 void let_pass(const ju_passed_frame*, ju_decision*, void*) {}
 
-/// What a call takes, by its type.
+/// Makes an argument of the call by its type.
 template <class T>
 T argument(Input& in) {
   static int frames_left;
@@ -293,7 +293,7 @@ void take(T* made, Input& in) {
   forget(before);
 }
 
-/// What a call with these arguments does besides.
+/// Calls with a cursor, besides these arguments.
 template <class Call>
 void call_with_cursor(Input& in, Call call, bool is_beginning, bool is_of_target) {
   const unsigned kind = in.byte();

@@ -70,7 +70,7 @@ class Input {
   }
 
  private:
-  /// By its address, from the section and from memory.
+  /// Reads an FDE by its address, from the section and from memory.
   void read_one(Addr at) {
     SectionView view(section_);
     const auto fde = read_fde(view, context_, at);

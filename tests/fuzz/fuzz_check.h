@@ -1,4 +1,4 @@
-// What fuzz targets share.
+// Helpers of all fuzz targets.
 #pragma once
 
 #include <cstddef>

@@ -31,7 +31,7 @@ constexpr unsigned k_questions = 4;
 
 Addr number(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
-/// What addresses can be of. Made once.
+/// The places that addresses are taken from. They are made once.
 struct Places {
   Places() {
     void* const memory =
@@ -64,7 +64,7 @@ class Choices {
     for (int i = 0; i < 8; ++i) value = value << 8 | byte();
     return value;
   }
-  /// Of any kind.
+  /// Returns an address of any kind.
   Addr address() {
     const unsigned kind = byte() % 12;
     switch (kind) {
@@ -116,7 +116,7 @@ class Choices {
                                            ~Addr{0}};
     return k_edges[byte() % k_edges.size()];
   }
-  /// What the library itself writes.
+  /// Returns the address of a structure that the library itself writes.
   Addr table() {
     switch (byte() % 4) {
       case 0:

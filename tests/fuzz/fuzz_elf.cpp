@@ -72,7 +72,7 @@ void find_symbols(const ElfImage& image) {
     }
 }
 
-/// The same bytes, copied part by part.
+/// The file's bytes, copied part by part.
 class Parts final : public CopiedParts {
  public:
   explicit Parts(std::span<const std::byte> bytes) : bytes_(bytes) { set_size(bytes.size()); }

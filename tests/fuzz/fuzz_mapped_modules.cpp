@@ -1,7 +1,7 @@
-// Input: what is mapped, and what ELF headers say. For each of two files: a byte, the page of the file that its header
-// is on; a byte, how many segments it has; 8 bytes each, of Segment. Then 3 bytes a mapping, of take_mappings().
-// Checked: whose an address is follows from these alone, whatever was asked before; an object has no part of a file
-// that its headers do not have there; and what is said of an address holds for all around it of which it is said.
+// Input: mappings and ELF headers. Two files have each: a byte, the page of the file that its header is on; a byte,
+// the number of its segments; 8 bytes for each, of Segment. Then 3 bytes for each mapping, of take_mappings(). Checked:
+// the owner of an address follows from these alone, whatever was asked before; an object has no part of a file that its
+// headers do not place there; and an answer holds for the whole range that it is given for.
 #include <elf.h>
 
 #include <vector>

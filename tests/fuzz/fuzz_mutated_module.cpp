@@ -1,9 +1,9 @@
 // A good module whose bytes are changed: four functions that call each other, described and named, as a loader has
-// mapped it and as its file is. A stack is walked through it and named, as in a program, and addresses in it are asked
-// about. Input: a byte, what is changed (0 memory and file, 1 memory, 2 file, 3 file, which ends early as well); a
-// byte, where the innermost function is; then changes of five bytes: part of the file, two of offset, operation, value.
-// Checked: nothing faults, all ends, and unchanged everything is right. What a loader itself goes by, the segments that
-// are loaded, is as it was.
+// mapped the module and as its file is. A stack is walked through it and named, as in a program, and addresses in it
+// are looked up. Input: a byte, the changed copy (0 memory and file, 1 memory, 2 file, 3 file, which is also cut); a
+// byte, the place of the innermost function; then changes of five bytes: part of the file, two for the offset,
+// operation, value. Checked: nothing faults, everything ends, and without changes everything is right. The loaded
+// segments, which a loader itself relies on, are not changed.
 #include <jitunwind/jitunwind.h>
 #include <libunwind.h>
 
@@ -48,12 +48,12 @@ T at(const Bytes& bytes, std::size_t offset) {
   return value;
 }
 
-/// Of the file.
+/// A part of the file.
 struct Part {
   std::size_t begin, size;
 };
 
-/// As it was built.
+/// The unchanged module.
 class GoodModule {
  public:
   GoodModule() {

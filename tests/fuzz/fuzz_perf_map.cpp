@@ -1,4 +1,4 @@
-// Input: a byte, how long pieces are, then a perf map. In pieces and as a whole it says the same.
+// Input: a byte, the length of pieces, then a perf map. It gives the same in pieces as in whole.
 #include <string>
 #include <vector>
 

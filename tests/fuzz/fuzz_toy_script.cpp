@@ -1,4 +1,4 @@
-// Input: a script of toy_vm. What it is compiled to is what the code generator relies on.
+// Input: a script of toy_vm. Its byte code must keep the rules that the code generator relies on.
 #include <algorithm>
 #include <array>
 #include <string_view>

@@ -262,8 +262,8 @@ TEST_P(ElfImages, LoadedOnesAreReadOnlyWhereSegmentsAreReadable) {
   EXPECT_FALSE(ElfImage::parse_loaded(file, b.header_size() - 1));
 }
 
-/// As BOLT leaves programs: the program headers are on a page of their own, in a segment that is loaded as far from the
-/// first one as it is in the file; or it is not, and what is there is something else.
+/// BOLT writes program headers on a page of their own, in a segment whose distance from the first one is the same in
+/// memory and in the file. If the distances differ, other bytes are there.
 TEST_P(ElfImages, LoadedOnesMayHaveTheirProgramHeadersBehind) {
   for (const Addr further : {0u, 0x1000u}) {
     ElfBuilder b = builder();

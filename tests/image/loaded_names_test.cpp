@@ -96,7 +96,7 @@ TEST(LoadedNames, OfAStrippedLibraryWithMiniDebugInfo) {
   EXPECT_EQ(plugin.entry(), "plugin_entry");
 }
 
-/// Where separate debug files may be (GDB manual), for a library <folder>/lib.so and a root.
+/// Returns the possible places of separate debug files (GDB manual), for a library <folder>/lib.so and a root.
 std::vector<std::string> debug_file_places(const std::string& folder, const std::string& root,
                                            const std::string& build_id) {
   return {root + "/.build-id/" + build_id.substr(0, 2) + "/" + build_id.substr(2) + ".debug", folder + "/lib.debug",
@@ -131,7 +131,7 @@ TEST(DebugFiles, AreFoundWhereGdbLooks) {
               " && objcopy --add-gnu-debuglink=lib.debug " + path + " && [ lib.debug -ef " + debug +
               " ] || mv lib.debug " + debug);
     EXPECT_EQ(name_in_files(path, root.path(), "plugin_hidden"), "plugin_hidden") << debug;
-    // By way of a symbolic link the file's own folder counts.
+    // The folder of the file itself counts, not that of a symbolic link to it.
     const TemporaryFolder elsewhere;
     output_of("ln -s " + path + " " + (elsewhere / "link.so"));
     EXPECT_EQ(name_in_files(elsewhere / "link.so", root.path(), "plugin_hidden"), "plugin_hidden") << debug;
@@ -151,7 +151,7 @@ TEST(DebugFiles, OfAnotherBuildAreRefused) {
   EXPECT_EQ(name_in_files(path, root.path(), "plugin_hidden"), "") << "another build id";
 }
 
-// Without build ids the checksum of the link decides.
+// The checksum of the link decides if there are no build ids.
 TEST(DebugFiles, OfAnotherChecksumAreRefused) {
   const TemporaryFolder folder, root;
   const std::string path = folder / "lib.so", debug = folder / "lib.debug";

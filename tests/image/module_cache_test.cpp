@@ -34,7 +34,7 @@ void write(const std::string& path, const RawBytes& bytes) {
   out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
 }
 
-/// Where objects are "loaded".
+/// Objects are "loaded" at these addresses.
 std::map<Addr, RawBytes> g_loaded;
 
 class Object final : public WantedObject {
@@ -127,7 +127,7 @@ TEST(ModuleCache, GivesOneAnswerToManyThreads) {
   EXPECT_NE(answers[0], nullptr);
 }
 
-/// As many look-ups of others as it takes.
+/// Looks up other files until the cache forgets.
 void look_up_others(const TemporaryFolder& folder) {
   const RawBytes other = object("some other", 0x1000);
   write(folder / "other", other);

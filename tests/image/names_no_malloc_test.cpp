@@ -19,7 +19,7 @@
 namespace jitunwind::test {
 namespace {
 
-/// What is asked in the handler: a name by each way there is, and the file sections of a module.
+/// A question in the handler: a name by each way there is, and the file sections of a module.
 struct Question {
   std::string what;
   Addr at;
@@ -116,7 +116,7 @@ class Names : public testing::Test {
   }
 
  private:
-  /// Of 200 functions, so that compression pays.
+  /// Makes a library of 200 functions, so that compression pays.
   void make_library_with_debug_frame() {
     std::ofstream source(folder_ / "frames.c");
     for (int i = 1; i < 200; ++i) source << "int f" << i << "(int (*g)(int)) { return g(" << i << ") * 2; }\n";

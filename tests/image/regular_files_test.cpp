@@ -1,5 +1,5 @@
-// Whoever may write a folder can put a FIFO, or a link to a device, where a file is looked for: such a thing is never
-// opened. inotify(7) tells of everything that is.
+// A user who may write to a folder can put a FIFO, or a link to a device, where a file is looked for. Such files are
+// never opened: inotify(7) reports every open.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -99,7 +99,7 @@ TEST(RegularFiles, AreNotReadForEver) {
   EXPECT_FALSE((*files)->has_debug_file());
 }
 
-/// Where a process has no /proc, as behind chroot(2), a file has its name alone.
+/// A process may have no /proc, as behind chroot(2). A file has its name alone then.
 TEST(RegularFiles, AreOpenedWithoutProc) {
   const TemporaryFolder folder;
   std::ofstream(folder / "file") << "text";

@@ -48,7 +48,7 @@ class Image {
 
 std::string text_of(const std::optional<FoundSymbol>& found) { return found ? std::string(found->name) : "-"; }
 
-/// By both ways, which must agree.
+/// Finds the name in both ways, which must agree.
 std::string name_of(std::span<const SymbolTable> tables, Addr at, NameReach reach = NameReach::own) {
   const auto plain = find_symbol(tables, at, reach);
   const auto index = SymbolIndex::make(tables);

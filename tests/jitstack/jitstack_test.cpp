@@ -148,7 +148,7 @@ TEST(Jitstack, MarksGuessesAndStacksThatAreCutShort) {
   EXPECT_TRUE(std::ranges::any_of(thread["frames"], [](const Json& frame) { return frame["guess"].get<bool>(); }));
 }
 
-/// Of code in no file, by the map that programs write for perf.
+/// The perf map names code that is in no file.
 TEST(Jitstack, PrintsNamesThatTerminalsObeyInNoOutput) {
   const TargetProgram program(HOSTILE_PROGRAM, {});
   const auto frames = [&](const std::string& json) { return Json::parse(json)["targets"][0]["threads"][0]["frames"]; };

@@ -216,7 +216,7 @@ TEST(PerfData, WhatIsCutOffOrBrokenEndsIt) {
   EXPECT_EQ(event.error().at, last_stack + 8);
 }
 
-/// What is mapped when a sample is taken, by the sample's own target.
+/// Shows the mappings at a sample, by the sample's own target.
 class Mapped : public testing::Test {
  protected:
   std::vector<Mapping> of(pid_t process) {
@@ -274,7 +274,7 @@ TEST_F(Mapped, ForksCannotMultiplyMappingsWithoutEnd) {
   EXPECT_TRUE(processes.has_left_out());
 }
 
-/// What is mapped is looked at when it has changed, not for each sample.
+/// Mappings are read when they have changed, not for each sample.
 TEST_F(Mapped, SamplesTakeAsLongWhateverIsMapped) {
   const auto seconds_for_samples = [this](pid_t process, Addr mappings) {
     for (Addr i = 0; i < mappings; ++i) map(process, {i << 13, (i << 13) + 0x1000}, 0, "/some/library/with/a/path");

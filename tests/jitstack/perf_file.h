@@ -17,7 +17,7 @@ class PerfFile {
       PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
   static constexpr std::uint64_t k_registers = 0xff0fff;  // as perf asks for on x86-64
 
-  /// What uname(2) says of the machine that it was recorded on; "": the file does not say.
+  /// Sets uname(2)'s name of the recorded machine; "": the file does not have it.
   void machine(const std::string& name) { machine_ = name; }
   /// The build id of a file, 20 bytes of which the first `size` count.
   void build_id(const std::string& path, const std::string& id, std::size_t size = 20) {
@@ -99,7 +99,7 @@ class PerfFile {
   void put(std::uint32_t type, std::uint32_t misc, const Bytes& body) {
     data_.u32(type).u32(misc | (8 + body.size()) << 16).add(body);
   }
-  /// With what sample_id_all puts behind it.
+  /// Appends a record with the fields of sample_id_all behind it.
   void record(std::uint32_t type, std::uint32_t misc, Bytes body, std::uint32_t process, std::uint64_t time) {
     put(type, misc, body.u32(process).u32(process).u64(time).u64(events_.empty() ? 0 : events_[0].id));
   }

@@ -54,7 +54,7 @@ struct Box {
   double x, y, width;
 };
 
-/// By the titles' beginnings, up to the colon.
+/// Returns the boxes by the beginning of their title, up to the colon.
 std::map<std::string, Box> boxes_of(const std::string& svg) {
   std::map<std::string, Box> boxes;
   const Pattern frame("<title>([^:]*): [^<]*</title><rect x=\"([0-9.]+)\" y=\"([0-9.]+)\" width=\"([0-9.]+)\"");

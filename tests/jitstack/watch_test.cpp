@@ -60,7 +60,7 @@ TEST(JitstackWatch, OfOneThreadAndOfStacksThatAreCutShort) {
   EXPECT_GE(stacks_in(folded, R"(\\x1b\[31m<red>\\x0a;\[cut short\];.*;stand_in_unknown_code;.*)"), 1u) << folded;
 }
 
-/// What was seen until then is written.
+/// The samples until then are written.
 TEST(JitstackWatch, EndsWithASignalOrWithTheProcess) {
   for (const bool by_signal : {true, false}) {
     const TemporaryFolder folder;

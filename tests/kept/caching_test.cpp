@@ -1,5 +1,5 @@
-// What is kept of this process's code between walks, seen from outside: a description that is changed in place, which
-// nobody may do, is told from the one before by whoever looks at it again, and by nobody else.
+// Kept knowledge of this process's code between walks, seen from outside. Changing a description in place is forbidden;
+// here it distinguishes walks that look at it again from walks that do not.
 #include <libunwind.h>
 
 #include <gtest/gtest.h>
@@ -82,7 +82,7 @@ class MadeStack {
     EXPECT_EQ(unw_get_reg(&cursor, UNW_REG_IP, &ip), 0);
     return static_cast<unsigned>(ip - callers());
   }
-  /// The same at its beginning; walks of addresses, which keep in a way of their own, find no other number.
+  /// Returns the number at the beginning. Walks of addresses, which keep rows in another way, find the same number.
   unsigned words_pushed() const {
     unw_context_t context = context_at(0);
     std::array<void*, 2> listed{};

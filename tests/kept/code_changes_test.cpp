@@ -1,4 +1,4 @@
-// Which addresses a change counts for.
+// The addresses that a change counts for.
 #include "jitunwind/unwind_core/kept/code_changes_internal.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ class CodeChangesTest : public testing::Test {
     return changes().number(pc) != before;
   }
   CodeChanges& changes() { return *changes_; }
-  /// As after so many changes of all code, and of a stretch of this address that counts alone there.
+  /// Sets the counts as after so many changes of all code, or of the stretch with this address.
   void have_changed_everywhere(std::uint64_t times) { changes_->everywhere_ = times; }
   void have_changed(std::uint64_t pc, std::uint64_t times) {
     changes_->counters_[CodeChanges::place_of(pc, 0)] = times;
@@ -102,7 +102,8 @@ TEST_F(CodeChangesTest, NoNumberComesAgain) {
       if (times == 0) continue;
       have_changed_everywhere(5 + times);
       EXPECT_NE(changes().number(k_code + (1u << 20)), quiet) << times;
-      // Nor with as many changes of the stretch as fit into the same time, or any number up to 2^31.
+      // It does not come again either with as many changes of the stretch as fit into the same time, or any number up
+      // to 2^31.
       const std::uint64_t missing = before - (changes().everywhere() + counted);
       if (bits <= 31) {
         EXPECT_GT(missing, std::uint64_t{1} << 31) << times;

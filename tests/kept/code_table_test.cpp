@@ -49,7 +49,7 @@ template <class Table>
 typename Table::Found find(const Table& table, Addr at, std::uint64_t version) {
   return table.find(at, [&](const auto&) { return Table::cipher(version); });
 }
-/// As one who looks first does; what is met once as well.
+/// Keeps a value as a walk does that has looked first, even if the address is met for the first time.
 template <class Table>
 void keep(Table& table, Addr at, std::uint64_t version, const typename Table::Value& value) {
   (void)table.keep(at, Table::cipher(version), value, find(table, at, version).number);
@@ -148,7 +148,7 @@ TEST(CodeTable, FindsNothingUnderAnotherVersion) {
   }
 }
 
-/// What holds no more is found, too, so that its place is used again: code that is replaced takes no more room.
+/// A stale entry is found, too, so that its place is used again: replaced code takes no more room.
 TEST(CodeTable, KeepsAnAddressInOnePlace) {
   const auto table = std::make_unique<Rules>();
   keep(*table, 0x1000, 1, rule_of(3));
@@ -240,7 +240,7 @@ TEST(CodeTable, TheOldestGiveWay) {
   EXPECT_EQ(table->size(), Rules::k_size);
 }
 
-/// What is cleared is what it was when it was new: it keeps the same, and begins to be choosy again behind its first
+/// A cleared table is as it was when it was new: it keeps the same, and begins to be choosy again behind its first
 /// page.
 TEST(CodeTable, IsNewAfterItWasCleared) {
   const auto table = std::make_unique<Rules>();
@@ -344,8 +344,8 @@ void fill(FactsTable& table, Addr from) {
   for (Addr at = from; at < from + 3 * FactsTable::k_size; ++at) keep(table, at, 1, {at, 1, at});
 }
 
-/// Walks in signal handlers keep what they find. One that fills the table while the interrupted thread grows the index
-/// leaves it an index that has to grow once more, and more turns than entries.
+/// Walks in signal handlers keep their results, too. If a handler fills the table while the interrupted thread grows
+/// the index, that thread gets an index that has to grow once more, and more turns than entries.
 TEST(CodeTable, IsFilledByAHandlerWhileItsIndexGrows) {
   struct sigaction action {};
   action.sa_handler = [](int) {

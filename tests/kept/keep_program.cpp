@@ -18,7 +18,7 @@ using jitunwind::Frame;
 std::array<void*, 64> addresses;
 volatile int sink;
 
-/// Of the file, which is the same in every run.
+/// Prints the offset in the file, which is the same in every run.
 void print(const char* way, const void* pc) {
   Dl_info in{};
   if (::dladdr(pc, &in) == 0 || !in.dli_fname) return;

@@ -1,5 +1,5 @@
-// Every short form of apply_row() against apply_row(): the same frame, the same caller. What the forms are is a list in
-// docs/caches.md, "Short forms"; tests/rules compares that with the sources.
+// Compares every short form of apply_row() with apply_row(): for one frame both must find one caller. docs/caches.md,
+// "Short forms", lists the forms; tests/rules compares the list with the sources.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -84,7 +84,7 @@ std::uint64_t value(const RegisterFile& registers, const Arch& arch, RegNum reg)
   return registers.get(arch.column(reg)).value_or(0);
 }
 
-// What walks of addresses do: CallerChain::step_by(), and for compact rules the loop of CallerChain::run().
+// Walks of addresses use CallerChain::step_by(), and for compact rules the loop of CallerChain::run().
 TEST_P(ShortForms, OfRulesLeadWhereTheRowLeads) {
   const AddressSpace& space = local_space();
   ASSERT_NE(space.row_cache, nullptr);
@@ -172,7 +172,7 @@ void expect_same_registers(const RegisterFile& found, const RegisterFile& expect
   }
 }
 
-// What cursors and throws do with compact rows: compact_step_p.h. More of it: compact_caller_test.cpp.
+// Cursors and throws use compact_step_p.h for compact rows. More of it: compact_caller_test.cpp.
 TEST_P(ShortForms, OfCompactRowsLeadWhereTheRowLeads) {
   const AddressSpace& space = local_space();
   const OthersMemory others;
@@ -206,7 +206,7 @@ TEST_P(ShortForms, OfCompactRowsLeadWhereTheRowLeads) {
   }
 }
 
-/// Where nothing can be read no caller is made up.
+/// No caller is made up if nothing can be read.
 TEST(ShortFormOfCopies, OfAStackThatCannotBeRead) {
   const Arch& arch = local_space().arch;
   const CompactLayout layout(arch);

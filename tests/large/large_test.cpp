@@ -49,7 +49,7 @@ struct Bases {
   Addr text = 1, data = 1, function = 1;
 };
 
-/// What the unwinder's FDE says of a place in registered code.
+/// The unwinder's FDE for a place in registered code.
 struct Answer {
   std::string row;
   Addr function = 0;
@@ -83,7 +83,7 @@ thread_local int g_depth = 0;
 thread_local std::string g_walk;
 thread_local Addr g_long_code = 0;
 
-/// By steps up to the frame that called the long code, which has its rbx again.
+/// Walks by steps up to the frame that called the long code, which must have its rbx again.
 std::string walk_over_long_code() {
   Walk walk = walk_here();
   bool inside = false;
@@ -134,7 +134,7 @@ TEST_P(Sizes, RowsAreRightFromEndToEnd) {
     const auto row = rows.row(static_cast<std::uint64_t>(at));
     ASSERT_TRUE(row && *row == code.expected(at)) << at << ": " << (row ? to_text(*row, *host_arch()) : "none");
   }
-  // Of the unwinder's, and of look-ups, those at the ends and some between.
+  // The unwinder and the lookups are asked about places at the ends and some in between.
   const Registration live = code.registered(description);
   std::vector<std::int64_t> places{0, 1, 2, 3, 4095, 4096, code.end() - 3, code.end() - 2, code.end() - 1};
   std::mt19937_64 random(1);
@@ -192,7 +192,7 @@ TEST(Large, FdesOfAllStretches) {
   }
 }
 
-/// Where there is little memory left an FDE has fewer rows.
+/// An FDE has fewer rows if little memory is left.
 TEST(Large, FdesFitIntoWhatIsLeft) {
   const LongCode code(3000);
   const Registration live = code.registered(code.describe());

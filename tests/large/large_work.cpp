@@ -120,7 +120,7 @@ const std::map<std::string, std::function<void(std::size_t)>> k_work{
     {"build_rows", [](std::size_t size) { (void)LongCode(size / 2).describe(LongCode::Says::rows); }},
     {"text", [](std::size_t size) { (void)LongCode(size / 2).describe().to_text(); }},
     {"throw", [](std::size_t size) { throw_through(LongCode::Says::directives, size); }},
-    // Of ten times as many rows: a few have one FDE.
+    // These have ten times as many rows, because a few rows share one FDE.
     {"ask_in_order", [](std::size_t size) { ask_everywhere(10 * size, true); }},
     {"ask_at_random", [](std::size_t size) { ask_everywhere(10 * size, false); }},
     {"throw_rows", [](std::size_t size) { throw_through(LongCode::Says::rows, size); }},

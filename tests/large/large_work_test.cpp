@@ -1,5 +1,5 @@
-// What describing, adding and throwing through a procedure takes grows as its size does: an instruction of a procedure
-// ten times as large takes as many of the processor's.
+// The work of describing, adding and throwing through a procedure grows as its size does: a procedure ten times as
+// large takes as many of the processor's instructions for each of its own.
 #include <gtest/gtest.h>
 
 #include <cstdio>

@@ -47,7 +47,7 @@ class LongCode {
   std::int64_t call_end() const { return end() - 2; }
   void call(void (*callee)()) const { reinterpret_cast<void (*)(void (*)())>(code_->begin())(callee); }
 
-  /// What holds at an offset.
+  /// Returns the right row at an offset.
   FrameRow expected(std::int64_t offset) const {
     if (offset == 0 || offset == end() - 1) return row(8);
     const bool pushed = offset <= 2 * pairs_ && offset % 2 == 0;

@@ -1,4 +1,4 @@
-/* What functions of captured_frame.inc write down of themselves. */
+/* The record that functions of captured_frame.inc write about themselves. */
 #pragma once
 
 #include <libunwind.h>

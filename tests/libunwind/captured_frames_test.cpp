@@ -1,4 +1,5 @@
-// What unw_getcontext, unw_backtrace and walks say of frames whose addresses and stack pointers are known otherwise.
+// Compares unw_getcontext, unw_backtrace and walks with frames whose addresses and stack pointers are known from
+// elsewhere.
 #include <gtest/gtest.h>
 #include <unwind.h>
 
@@ -129,7 +130,7 @@ struct IpAndSp {
   }
 };
 
-/// Of this function's callers, as the system's unwinder has them.
+/// Returns this function's callers as the system's unwinder finds them.
 [[gnu::always_inline]] inline std::vector<IpAndSp> by_the_system() {
   std::vector<IpAndSp> frames;
   const auto add = [](_Unwind_Context* frame, void* to) {

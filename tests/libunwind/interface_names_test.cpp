@@ -29,7 +29,7 @@ std::map<std::string, std::string> exported() {
   return names;
 }
 
-/// What a header maps its names to: by UNW_OBJ, of which there are two, or by UNW_ARCH_OBJ.
+/// Returns the names that a header maps by a macro: UNW_OBJ, of which there are two, or UNW_ARCH_OBJ.
 std::vector<std::string> mapped_by(const char* macro) {
   std::vector<std::string> names;
   const Pattern mapped("#define unw_\\w+ " + std::string(macro) + "\\((\\w+)\\)");

@@ -8,7 +8,7 @@
 int jitunwind_test_local_only_pcs(unw_word_t* pcs, int size);
 extern const char* const jitunwind_test_local_only_names[2];
 
-/* What the names of the manual stand for here. */
+/* The names that the manual's names stand for here. */
 const char* const jitunwind_test_local_only_names[2] = {TEXT(unw_step), TEXT(unw_flush_cache)};
 
 /* IPs of its own frame and its callers; how many. */

@@ -226,7 +226,8 @@ TEST(Libunwind, RegisterNames) {
   }
 }
 
-/// Of a frame that a signal interrupted: each is the kernel's by its own name, and is written there.
+/// The frame was interrupted by a signal: each register is in the kernel's context under its own name, and is written
+/// there.
 // covers: RG01 RG04
 TEST(Libunwind, EveryRegisterIsReadAndWrittenByItsOwnNumber) {
   unw_context_t context{};

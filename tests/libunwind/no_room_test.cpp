@@ -48,7 +48,7 @@ class Room {
 class NoRoom : public testing::TestWithParam<std::size_t> {};
 INSTANTIATE_TEST_SUITE_P(Of, NoRoom, testing::Values(0, 1));
 
-/// What it asks of frames, from within frames of C++, of a procedure made at run time, and of ones behind accessors.
+/// Calls `ask` for frames, from within frames of C++, of a procedure made at run time, and of ones behind accessors.
 template <class Ask>
 void ask_each_frame(Ask ask) {
   const JitFrame frame;
@@ -105,7 +105,7 @@ TEST(Names, FitWithTheirEnd) {
   });
 }
 
-/// As far as main: code of a C library without symbols, behind it, has no name that could be cut.
+/// Asks up to main: code of a C library without symbols, behind it, has no name that could be cut.
 TEST_P(NoRoom, NamesAndFilesOfLibunwind) {
   unw_context_t context;
   unw_getcontext(&context);

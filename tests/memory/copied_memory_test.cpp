@@ -46,7 +46,7 @@ class Pages {
   std::byte* base_;
 };
 
-/// Of `size` bytes from an offset on: as many as there are, and those.
+/// Reads `size` bytes from an offset on; checks that it gets the existing ones, and no more.
 bool reads_right(const Pages& pages, std::size_t offset, std::size_t size) {
   std::vector<std::byte> into(size, std::byte{0xee});
   MemoryWindow window;
@@ -70,7 +70,7 @@ bool reads_all_right() {
 
 TEST(CopiedMemory, IsReadAsFarAsItReaches) { EXPECT_TRUE(reads_all_right()); }
 
-/// Where the functions called next have their frames.
+/// Writes to the part of the stack in which the functions called next have their frames.
 [[gnu::noinline]] void leave_ones_on_the_stack() {
   std::array<volatile unsigned char, k_page> left;
   for (volatile unsigned char& byte : left) byte = 0xff;
@@ -138,7 +138,7 @@ TEST(CopiedMemory, MayGoAnyTime) {
   EXPECT_GT(read, 0u);
 }
 
-/// Where a sandbox answers for the kernel.
+/// A sandbox answers for the kernel.
 TEST(CopiedMemory, IsReadThroughAPipeWhereItMustNotBeCopiedAtOnce) {
   for (const int answer : {EPERM, ENOSYS, EACCES}) {
     const pid_t child = ::fork();

@@ -1,4 +1,4 @@
-// Which memory may be executed: what the kernel says, in each way to ask it, and for how long that is believed.
+// The memory that may be executed: the kernel's answers, in each way to ask for them, and how long they are believed.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/ioctl.h>
@@ -113,7 +113,7 @@ TEST(ExecutableMemory, IsNotKnownWithoutProc) {
   }));
 }
 
-/// Of all system calls that read, made by this process.
+/// Counts this process's read system calls.
 std::size_t reads_so_far() {
   std::ifstream file("/proc/self/io");
   for (std::string name; file >> name;) {
@@ -150,8 +150,8 @@ TEST(ExecutableMemory, IsLookedForAmongSoManyMappingsOnly) {
   }));
 }
 
-/// Code made at run time is written before it may be executed: that is seen at once where the kernel is asked by a
-/// query, and a moment later where its map is read. What may be executed is believed for a moment in both.
+/// Code made at run time is written before it may be executed. A query to the kernel shows the change at once, a
+/// reading of its map shows it a moment later. A positive answer is believed for a moment in both.
 void expect_protections_are_seen(bool at_once) {
   const Addr at = map(PROT_READ | PROT_WRITE);
   for (int i = 0; i < 3; ++i) {
@@ -191,7 +191,7 @@ TEST(PageAnswers, HoldForOneMomentAndOnePage) {
     EXPECT_FALSE(answers.find(page - 1, now, answer));
     EXPECT_FALSE(answers.find(page + 4096, now, answer));
   }
-  // Nor after any time that processes run.
+  // It does not count either after any time that processes run.
   for (const unsigned bits : {8u, 16u, 18u, 20u, 24u, 32u, 35u}) {
     answers.keep(page, now, true);
     EXPECT_FALSE(answers.find(page, Moment(Moment::k_length * (1000 + (std::uint64_t{1} << bits))), answer)) << bits;

@@ -68,8 +68,8 @@ std::size_t read(Addr at, std::span<std::byte> into) {
   return LocalMemory().read(at, into, window);
 }
 
-/// What the kernel says: it copies page by page into a file. (process_vm_readv would not do: it refuses the vvar pages,
-/// which every program may read.)
+/// Reads by the kernel, which copies page by page into a file. process_vm_readv does not suffice: it refuses the vvar
+/// pages, which every program may read.
 std::size_t read_by_kernel(Addr at, std::span<std::byte> into) {
   static const int file = ::memfd_create("copy", 0);
   EXPECT_GE(file, 0);

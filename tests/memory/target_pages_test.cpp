@@ -1,5 +1,5 @@
-// What is copied of a target's memory: by pages, and by entries of .eh_frame. It is what the memory says, whatever of
-// it can be read, and takes few reads.
+// Copies of a target's memory, by pages and by entries of .eh_frame. They equal the memory, whatever part of it can be
+// read, and take few reads.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -174,7 +174,7 @@ TEST(CopiedEntries, AreThoseThatCanBeRead) {
   CopiedEntries entries;
   ASSERT_TRUE(entries.make(of.memory, of.section));
   EXPECT_FALSE(entries.copy_fde(of.fde(of.number_at(20)), false));
-  // One that ends on the missing page.
+  // This entry ends on the missing page.
   EXPECT_FALSE(entries.copy_fde(of.fde(of.number_at(20) - 2), false));
   for (const std::size_t page : {19u, 21u}) {
     ASSERT_TRUE(entries.copy_fde(of.fde(of.number_at(page)), false)) << page;
@@ -185,7 +185,7 @@ TEST(CopiedEntries, AreThoseThatCanBeRead) {
   ASSERT_TRUE(entries.copy_fde(of.fde(of.number_at(30)), false));
   EXPECT_TRUE(of.has(entries, of.fde(of.number_at(30)), 32));
   EXPECT_FALSE(entries.copy_fde(of.fde(of.number_at(30) + 1), false));
-  // Without the CIE there is no row.
+  // There is no row if the CIE is missing.
   Entries without;
   without.memory.is_there[0] = false;
   CopiedEntries others;
@@ -243,7 +243,7 @@ TEST(SpareBlocks, AreThoseThatWereGiven) {
   EXPECT_EQ(spare.take(SpareBlocks::k_largest).bytes().size(), SpareBlocks::k_largest);
 }
 
-/// Whoever takes a block has it alone.
+/// A block belongs to one thread at a time.
 TEST(SpareBlocks, AreOfOneThreadAtATime) {
   SpareBlocks spare;
   const auto work = [&](std::uint64_t own) {

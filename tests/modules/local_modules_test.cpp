@@ -211,7 +211,7 @@ TEST_P(LocalModules, FollowsDlopenAndDlclose) {
   }
 }
 
-// What one thread finds is never made of what two others remember at the same time.
+// A thread's answer never mixes what two others remember at the same time.
 TEST_P(LocalModules, AreFoundByManyThreadsWhileOthersComeAndGo) {
   struct Known {
     Addr at;

@@ -1,6 +1,6 @@
-// What is asked of an address whose library another thread unloads meanwhile: a right answer, or none, and never a
-// fault. The asking thread is stopped in each of its system calls in turn, and the library goes when that has proven
-// what it can, and before it returns.
+// Questions about an address whose library another thread unloads meanwhile: the answer is right or missing, and
+// nothing faults. The asking thread is stopped in each of its system calls in turn. The library is unloaded when that
+// call has proven what it can, and before it returns.
 #include <jitunwind/jitunwind.h>
 #include <libunwind.h>
 
@@ -204,7 +204,7 @@ TEST_P(NamesWhileUnloading, AreRightOrNone) {
 
 #endif
 
-/// The same without stops.
+/// Asks without stops.
 class NamesInAStorm : public testing::TestWithParam<Asked> {};
 INSTANTIATE_TEST_SUITE_P(OfAddresses, NamesInAStorm, testing::ValuesIn(k_of_addresses), k_name);
 

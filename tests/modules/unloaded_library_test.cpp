@@ -31,8 +31,8 @@ namespace {
 
 constexpr Addr k_page = 4096;
 
-/// From now on the calling thread waits in munmap() of a mapping that begins there, until somebody answers what is read
-/// of the descriptor (seccomp(2), SECCOMP_RET_USER_NOTIF).
+/// Makes the calling thread wait in munmap() of a mapping that begins there, until somebody answers the notification
+/// that is read from the descriptor (seccomp(2), SECCOMP_RET_USER_NOTIF).
 int stop_at_munmap_of(Addr begin) {
   const auto low = static_cast<std::uint32_t>(begin), high = static_cast<std::uint32_t>(begin >> 32);
   constexpr auto k_address = static_cast<std::uint32_t>(offsetof(seccomp_data, args));
@@ -54,7 +54,7 @@ struct Seen {
   std::string why;
   std::size_t listed = 0;
 };
-/// Of the frames that called it.
+/// Records the calling frames.
 void* walk_into(void* into) {
   Seen& seen = *static_cast<Seen*>(into);
   Walk walk = walk_here();

@@ -1,4 +1,4 @@
-// What attach() says where it cannot do what is asked.
+// Errors of attach() when it cannot do what is asked.
 #include <gtest/gtest.h>
 
 #include <llvm/ExecutionEngine/Orc/ExecutorProcessControl.h>

@@ -58,8 +58,8 @@ struct Seen {
 
 constexpr std::size_t k_most_frames = 512;
 
-/// middle_N, outer_N, lazy_N, or the last ones of them, and the function that has called the last. To compile functions
-/// one by one LLVM makes local ones global, by another name.
+/// A walk has middle_N, outer_N, lazy_N, or the last ones of them, and the function that has called the last. LLVM
+/// makes local functions global, by another name, to compile them one by one.
 void check_complete(const Seen& seen) noexcept {
   static constexpr std::array<const char*, 3> k_lazy{"__orc_lcl.middle_%d.%d", "outer_%d", "lazy_%d"};
   static constexpr std::array<const char*, 2> k_concurrent{"middle_%d", "outer_%d"};

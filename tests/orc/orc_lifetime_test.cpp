@@ -194,8 +194,8 @@ TEST(OrcLifetimes, CodeThatIsCompiledWhenItIsCalled) {
   EXPECT_EQ(lazy(throws, 0), 3);
 }
 
-// 4 threads, each with a dylib of its own and 250 modules that come, run and go. With RuntimeDyld a thread of LLVM's
-// may still be at the end of a link when the module is gone; then the session says that its tracker is defunct.
+// There are 4 threads, each with its own dylib and 250 modules that come, run and go. A thread of RuntimeDyld may still
+// be at the end of a link when the module is gone; the session then says that its tracker is defunct.
 TEST_P(OrcLifetime, ThreadsAddAndRemoveAtOnce) {
   OrcJit jit(GetParam(), {}, [](orc::LLJITBuilder& builder) { builder.setSupportConcurrentCompilation(true); });
   jit.jit().getExecutionSession().setErrorReporter([](llvm::Error error) { llvm::consumeError(std::move(error)); });

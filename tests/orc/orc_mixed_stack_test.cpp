@@ -41,7 +41,7 @@ pad:
 )";
 using Outer = long (*)(Native, void (*)(long), long);
 
-// What happened, in its order.
+// The events in their order.
 std::vector<std::string> g_log;
 void note(long n) { g_log.push_back("ORC " + std::to_string(n)); }
 
@@ -93,7 +93,7 @@ Native asmjit_code(AsmjitRuntime& runtime) {
 
 class OrcMixedStack : public EachLinker {
  public:
-  /// In C++, with a destructor of its own.
+  /// Runs it in C++, in a frame with its own destructor.
   long run(Deed deed) {
     const Noted noted{"outermost C++"};
     return jit_.find<Outer>("outer")(between, note, deed);
@@ -149,7 +149,7 @@ TEST_P(OrcMixedStack, IsUndoneUpToALandingPadThatCatches) {
   EXPECT_EQ(g_log, (std::vector<std::string>{"deepest C++", "C++ between"}));
 }
 
-/// What a forked child says by its status.
+/// Returns the status of a forked child.
 template <class Does>
 int status_of_child(Does&& does) {
   const pid_t child = ::fork();

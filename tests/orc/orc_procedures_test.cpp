@@ -1,4 +1,4 @@
-// What libunwind's functions say of procedures that an LLJIT has linked.
+// Results of libunwind's functions for procedures that an LLJIT has linked.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -32,7 +32,7 @@ static T or_exit(llvm::Expected<T> value) {
   return std::move(*value);
 }
 
-// With types of pointers, which versions before 17 read.
+// The pointers have types, because versions before 17 read them.
 static const char* const k_program = R"(
 define internal i64 @middle(i64 (i64)* %native, i64 %x) noinline {
   %r = call i64 %native(i64 %x)

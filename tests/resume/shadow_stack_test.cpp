@@ -41,7 +41,7 @@ TEST(ShadowStack, CountsReturnAddressesAndSignalFrames) {
   EXPECT_EQ(entries(stack, 0xa000), ~std::uint64_t{0});
 }
 
-/// As the loop of the assembly file takes them off.
+/// Pops as the loop of the assembly file does.
 std::uint64_t popped_in_all(std::uint64_t left, std::uint64_t& instructions) {
   std::uint64_t popped = 0;
   for (instructions = 0; left != 0; ++instructions) {

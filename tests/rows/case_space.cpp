@@ -63,7 +63,7 @@ void expect_case(const RowCase& c, const CaseSpace& space, const std::string& fi
     EXPECT_TRUE(same) << (expected.of_call ? "call +" : "+") << std::hex << expected.offset << ": "
                       << outcome_text(status, row, *c.arch) << "\n  expected "
                       << outcome_text(wanted, expected.row, *c.arch);
-    // What ends a walk is found beforehand; only what lies behind an ALIAS cannot be.
+    // The check finds every reason why a walk ends, except for those behind an ALIAS.
     if (!status && status.error().code != ErrorCode::no_info) {
       EXPECT_TRUE(findings.count(finding_name(status.error().code))) << finding_name(status.error().code) << texts;
     }

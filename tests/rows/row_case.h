@@ -21,7 +21,7 @@ struct CaseRegion {
   int again = -1;               ///< >= 0: next leads to this region of the case
 };
 
-/// What a look-up gives. `error` is unspecified where there is a row.
+/// The expected result of a lookup. `error` is unspecified if there is a row.
 struct Expectation {
   std::uint64_t offset = 0;
   bool of_call = false;
@@ -58,10 +58,10 @@ struct CaseFile {
 std::unique_ptr<CaseFile> load_cases(const std::string& path);
 std::unique_ptr<CaseFile> parse_cases(std::string_view text, const std::string& file);
 
-/// What directive_text prints. Throws std::runtime_error.
+/// Parses the text that directive_text prints. Throws std::runtime_error.
 unw_dyn_op_t parse_directive(std::string_view text, const Arch& arch);
 
-/// For procedures without code: nothing is mapped there.
+/// The address of procedures without code: nothing is mapped there.
 inline constexpr Addr k_code = 0x200000000000;
 
 /// A descriptor with its region list; owns both.

@@ -1,5 +1,5 @@
-// What the documents say agrees with what it was made of: pictures with their descriptions, results with the stored
-// ones of the benchmarks.
+// The documents agree with their sources: pictures with their descriptions, results with the stored ones of the
+// benchmarks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -94,8 +94,8 @@ std::map<std::string, double> stored_results() {
   return results;
 }
 
-/// Of rows of tables that end in: `way` .. | result | `peer` | `rows of the benchmark` |. Between the first two there
-/// may be a target.
+/// Finds wrong results in rows of tables that end in: `way` .. | result | `peer` | `rows of the benchmark` |. A target
+/// may stand between the first two.
 Lines untrue_results(const Lines& lines, const std::map<std::string, double>& stored) {
   static const Pattern row(R"rx(\| [^`|]*`([^`]+)`[^|]*\|(?: [0-9.]+ \|)? ([^|]+) \| `([^`]+)` \| `([^`]+)` \|)rx");
   Lines found;

@@ -29,8 +29,8 @@ constexpr std::size_t k_longest_line = 120;  // characters
 bool is_fence(const std::string& line) { return trimmed(line).rfind("```", 0) == 0; }
 bool is_table(const std::string& line) { return trimmed(line).rfind("|", 0) == 0; }
 
-/// Without the lines of code blocks, which are left empty: line numbers stay. A block is fenced, or indented by four
-/// blanks behind an empty line or another line of it.
+/// Empties the lines of code blocks, so that line numbers stay. A block is fenced, or indented by four blanks behind an
+/// empty line or another line of it.
 Lines without_blocks(const Lines& lines) {
   Lines text;
   bool fenced = false, indented = false;
@@ -115,7 +115,7 @@ Lines long_sentences(const SourceFile& document) {
   return found;
 }
 
-/// What is in code is no link: `[&](auto x)`.
+/// Removes code, in which brackets are no link: `[&](auto x)`.
 std::string without_code(const std::string& line) {
   std::string text;
   bool code = false;
@@ -131,7 +131,8 @@ struct Link {
   std::string place;  ///< behind '#'; "" for the whole page
 };
 
-/// Of "[text](target)", "![text](target)" and "[text](target#place)", none that leave the tree.
+/// Finds the links "[text](target)", "![text](target)" and "[text](target#place)", except for those that leave the
+/// tree.
 std::vector<Link> links_of(const std::string& line) {
   std::vector<Link> links;
   const std::string text = without_code(line);
@@ -157,7 +158,7 @@ Lines headings_of(const SourceFile& page) {
   return headings;
 }
 
-/// As GitHub names the places of headings.
+/// Names the place of a heading as GitHub does.
 std::string place_of(const std::string& heading) {
   std::string place;
   for (const char c : heading) {

@@ -76,7 +76,7 @@ std::set<std::string> declared_names(const SourceFile& header) {
   return names;
 }
 
-/// What is missing in the page of a function.
+/// Returns the missing parts of a function's page.
 Lines gaps_of(const SourceFile& page, const std::string& name) {
   Lines gaps;
   const auto has = [&](const std::string& line) {
@@ -114,7 +114,7 @@ TEST(Documentation, EveryFunctionOfTheCInterfaceHasItsPage) {
   EXPECT_EQ(gaps_of({"a.md", {"# f", "## Returns", "## Safety"}}, "f").size(), 2u);
 }
 
-/// Of other processes and core files one page a header, which names all of it.
+/// Each header for other processes and core files has one page, which names everything in it.
 TEST(Documentation, EveryHeaderOfOtherProcessesHasItsPage) {
   const std::string index = rules::joined(rules::read_file("docs/reference/README.md").lines);
   for (const std::string name : {"libunwind-ptrace", "libunwind-coredump"}) {

@@ -1,5 +1,5 @@
-// Which layer calls which, as the symbols of their objects say it: includes do not show a function that is declared
-// below and defined above.
+// The calls between layers by the symbols of their objects: includes do not show a function that is declared below and
+// defined above.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -23,7 +23,7 @@ struct LayerSymbols {
   Names used;
 };
 
-/// Of nm's lines "value type name" and "type name".
+/// Reads nm's lines "value type name" and "type name".
 void read_symbols(const std::string& nm_output, LayerSymbols& into) {
   for (const std::string& line : lines_of(nm_output)) {
     static const Pattern used(R"(\s+[Uw] (.+))"), defined(R"([0-9a-f]+ [A-Z] (.+))");

@@ -25,7 +25,7 @@ const Pattern k_sanitizers(R"(__odr_asan\..*)");
 const Pattern k_own_name(R"((_ZN[VKRO]*9jitunwind|_ZT[VITSh]\S*N[K]?9jitunwind|_ZGVN[K]?9jitunwind|jitunwind_|ju_).*)");
 // The two names that others look for in the process, and libunwind's interface.
 const Pattern k_well_known(R"(_U_dyn_info_list|_Unwind_Find_FDE|__jit_debug_(descriptor|register_code))");
-// What `-Wl,--wrap=_Unwind_Find_FDE` makes a static libgcc call.
+// A static libgcc calls this with `-Wl,--wrap=_Unwind_Find_FDE`.
 const Pattern k_wrapped(R"(__wrap__Unwind_Find_FDE)");
 const Pattern k_libunwind_name(
     R"(_UL?x86_64_\w+|_U_dyn_(register|cancel|info_list_addr|region_size)|unw_backtrace2?|_Unwind_Find_FDE)");
@@ -201,7 +201,7 @@ TEST(LibraryRules, SymbolsHaveTheVersionsThatArePromised) {
   }
 }
 
-// What a library needs (DT_NEEDED), and where the names are that it uses.
+// The libraries that a library needs (DT_NEEDED), and the libraries that define the names it uses.
 
 std::vector<std::string> first_groups(const std::string& text, const Pattern& pattern) {
   std::vector<std::string> found;
@@ -225,7 +225,7 @@ struct Uses {
   std::vector<std::string> unnamed;  ///< names that no needed library defines
 };
 
-/// By the names alone: a library that others are found behind is needed for none.
+/// Decides by the names alone: a library through which others are found is needed for none.
 Uses uses_of(const std::string& file) {
   Uses uses;
   const std::string undefined = output_of("nm -D --undefined-only '" + file + "'");
@@ -261,8 +261,8 @@ std::vector<std::string> found_behind(const std::string& file) {
 std::vector<std::string> shared_libraries() { return first_groups(JITUNWIND_SHARED_LIBRARIES ":", "([^:]+):"); }
 
 #ifndef JITUNWIND_TEST_SANITIZED
-/// What is superfluous is loaded, and its pages are touched, whenever a program starts; what is missing is found only
-/// where something else has brought it.
+/// A superfluous library is loaded, and its pages are touched, whenever a program starts. A missing one is found only
+/// if something else has loaded it.
 TEST(LibraryRules, LibrariesNameWhatTheyUseAndNothingElse) {
   EXPECT_GE(shared_libraries().size(), 4u);
   for (const std::string& file : shared_libraries()) {
@@ -276,7 +276,7 @@ TEST(LibraryRules, LibrariesNameWhatTheyUseAndNothingElse) {
 
 #endif
 
-/// Where a library is named and another one is used.
+/// The library names one library and uses another.
 TEST(LibraryRules, LibrariesThatAreNotUsedAreNoticed) {
   const std::string folder = output_of("mktemp -d | tr -d '\\n'");
   const std::string source = "echo 'extern int elsewhere(void); int here(void) { return elsewhere(); }' | ";
@@ -308,8 +308,8 @@ TEST(LibraryRules, LibraryStaysLoaded) {
   EXPECT_TRUE(has_match(dynamic, Pattern("FLAGS_1.* NODELETE"))) << dynamic;
 }
 
-/// pthreads(7), "Cancellation points": those that must be, and of those that may be what reads and writes. But for
-/// pthread_join(), around which OwnThread disables cancelling.
+/// The names of pthreads(7), "Cancellation points": those that must be, and of those that may be the functions that
+/// read and write. pthread_join() is exempt, because OwnThread disables cancelling around it.
 TEST(LibraryRules, NothingIsACancellationPoint) {
   const Pattern points(
       R"((accept4?|clock_nanosleep|close|connect|creat|fcntl|fdatasync|fsync|getms?g|lockf|mq_\w+|msgrcv|msgsnd|msync|)"
@@ -337,7 +337,7 @@ TEST(LibraryRules, NoStaticLocalIsMadeAtItsFirstUse) {
 }
 
 #ifndef JITUNWIND_TEST_UNITED
-/// What a forked child registers by has memory of unwind_core/heap_internal.h, which says why.
+/// A forked child registers by code whose memory comes from unwind_core/heap_internal.h, which says why.
 TEST(LibraryRules, WritersNeitherThrowNorUseOperatorNew) {
   std::set<std::string> writers{"registration.cpp.o"};
   for (const auto& entry :

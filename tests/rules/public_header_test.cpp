@@ -1,5 +1,5 @@
-// What users compile: <jitunwind/jitunwind.h> brings along no plumbing, and private headers stay in their layer, but
-// for those that docs/architecture.md names.
+// The headers that users compile: <jitunwind/jitunwind.h> includes no internals, and private headers stay in their
+// layer, except for those that docs/architecture.md names.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -17,7 +17,7 @@ using rules::k_prefix;
 
 using Names = std::set<std::string>;
 
-/// Where an included header of the project is; "" for others.
+/// Returns the path of an included header of the project; "" for others.
 std::string source_of(const std::string& included) {
   if (included.rfind(k_prefix, 0) != 0) return "";
   const std::string name = included.substr(k_prefix.size());
@@ -49,8 +49,8 @@ TEST(PublicHeader, BringsAlongNoPlumbing) {
   // 5 lines: interfaces of the engine say that nobody owns an object by them; a frame that catches cleans up so, too.
   // 4 lines for .ARM.exidx: frames say that it told of them, and modules where it is.
   // 10 lines for kinds of signal frames and the halves of vector registers: what is to be known of a CPU, likewise.
-  // Of the table of x86, which is a machine by itself: frames of sigreturn.
-  // One line: of some modules all is known to be code.
+  // Some lines for the table of x86, which is a machine by itself: frames of sigreturn.
+  // One line for modules that are known to be code as a whole.
   // 33 lines for signed return addresses: their keys are a CPU's, a row's and a space's; a written pc is signed as
   // well.
   // 8 lines for what the kernel says of a fault: what is to be known of a CPU, likewise.

@@ -131,7 +131,7 @@ Violations macros_in_public_headers(const SourceFile& file) {
   return found;
 }
 
-/// What a public header declares is exported: its namespace stands between the two pragmas, behind all includes.
+/// Declarations of a public header are exported: the namespace stands between the two pragmas, behind all includes.
 Violations unexported_public_headers(const SourceFile& file) {
   if (!is_public_cpp_header(file)) return {};
   const auto find = [&](const std::string& text) {
@@ -204,7 +204,7 @@ Violations crowded_folders(const std::vector<std::string>& paths) {
   return found;
 }
 
-/// Of any kind, hidden ones aside.
+/// Returns files of any kind, except for hidden ones.
 std::vector<std::string> library_files() {
   namespace fs = std::filesystem;
   const fs::path root = JITUNWIND_SOURCE_DIR;
@@ -408,8 +408,8 @@ TEST(SourceRules, ShortFormsOfRowsAreListedWithTheirTests) {
             (std::set<std::string>{"sdk/a.cpp f", "sdk/a.cpp g", "sdk/a.cpp h"}));
   std::set<std::string> expected = documented_short_forms();
   EXPECT_GE(expected.size(), 7u);
-  // What reads in place and evaluates no rows: a ucontext_t, the kernel's frame on a signal stack, the dynamic linker's
-  // words, the functions themselves. What turns rows into rows of another form, and the decoder of compact rows.
+  // These read in place and evaluate no rows: a ucontext_t, the kernel's frame on a signal stack, the dynamic linker's
+  // words, the functions themselves. Others convert rows to another form, or decode compact rows.
   for (const char* other :
        {"sdk/walk.cpp backtrace", "unwind_core/memory/raw_access_internal.h raw_word",
         "unwind_core/memory/small_stack.cpp is_disarmed_stack",

@@ -10,7 +10,8 @@ namespace rules {
 
 inline const std::filesystem::path k_root = JITUNWIND_SOURCE_DIR;
 inline const std::string k_prefix = "jitunwind/";  ///< of includes
-/// From one stop to the next, in documents and comments. Sentences have some 25; a colon or semicolon is a stop, too.
+/// The most words from one stop to the next, in documents and comments. Sentences have some 25; a colon or semicolon is
+/// a stop, too.
 inline constexpr std::size_t k_most_words = 36;
 
 struct SourceFile {
@@ -33,10 +34,10 @@ std::vector<SourceFile> documents();
 /// Any file of the tree, by its path from the root.
 SourceFile read_file(const std::string& path);
 
-/// What `#include "x"` or `#include <x>` names; "" when the line includes nothing.
+/// Returns the file that `#include "x"` or `#include <x>` names; "" if the line includes nothing.
 std::string included_file(const std::string& line);
 
-/// Without blanks and tabs at both ends.
+/// Removes blanks and tabs at both ends.
 std::string trimmed(const std::string& line);
 
 /// `"path:line: text"` a line.

@@ -1,4 +1,4 @@
-// What the check of the reference must notice, and what it need not: tests/rules/CMakeLists.txt.
+// Declarations that the check of the reference must notice, and some that it need not: tests/rules/CMakeLists.txt.
 #pragma once
 
 namespace jitunwind {

@@ -1,5 +1,5 @@
-// What the code generator of toy_vm relies on in byte code: operands that exist, control that stays in the function,
-// and no slot that is read on any path, exceptions included, before it was written.
+// Rules of byte code that toy_vm's code generator relies on: operands exist, control stays in the function, and no slot
+// is read on any path, exceptions included, before it was written.
 #pragma once
 
 #include <string>

@@ -51,7 +51,7 @@ using RandomScript = std::vector<ScriptFunction>;
 RandomScript random_script(std::uint64_t seed);
 std::string printed(const RandomScript& script);
 
-/// What the script prints, by evaluation of its tree; the last line is what came of it.
+/// Returns the output of the script by evaluating its tree; the last line is its result.
 std::string evaluated(const RandomScript& script);
 
 constexpr int k_ticks = 400;  ///< so many loops and calls, then tick() throws each time

@@ -143,7 +143,7 @@ class Evaluation {
     return native_call(node.text, node.children[0].text, argument.datum);
   }
 
-  /// By a native that calls the script.
+  /// Calls through a native that calls the script.
   Outcome native_call(const std::string& native, const std::string& function, const Datum& argument) {
     if (native == "guarded") out_ += "enter\n";
     const Outcome outcome = call(function, argument);

@@ -126,7 +126,7 @@ class ToyMachine : public testing::Test {
  protected:
   ToyMachine() : machine_(natives(), out_) { g_alive = g_destroyed = 0; }
 
-  /// What main() of the script prints.
+  /// Returns the output of the script's main().
   std::string printed(const std::string& script) {
     load(script);
     machine_.run({});

@@ -22,7 +22,7 @@ const fs::path k_scripts = JITUNWIND_SOURCE_DIR "/examples/toy_vm/scripts";
 const fs::path k_expected = JITUNWIND_SOURCE_DIR "/tests/toy_vm/expected";
 constexpr std::array k_programs{TOY_VM, TOY_VM_EH, C_TOY_VM};
 
-/// What the program prints, errors included, and a last line "exit 0".
+/// Returns the program's output, errors included, and a last line "exit 0".
 std::string run(const std::string& program, const std::string& arguments) {
   const jitunwind::test::Ended ended = jitunwind::test::run(program + " " + arguments);
   return ended.text + "exit " + std::to_string(ended.status) + "\n";

@@ -27,7 +27,7 @@ std::ostream& operator<<(std::ostream& out, const Level& level) { return out << 
 
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-/// By addr2line, from the innermost one outwards.
+/// Returns addr2line's functions, from the innermost one outwards.
 std::vector<Level> levels_by_witness(std::uint64_t address) {
   std::ostringstream command;
   command << "addr2line -fi -e '" << k_library << "' 0x" << std::hex << address;
@@ -45,7 +45,7 @@ struct Found {
   int again = 0;
 };
 
-/// Of the frame that has called.
+/// Looks at the calling frame.
 int look(void* into) {
   Found& found = *static_cast<Found*>(into);
   const SelfEnv self;
@@ -221,7 +221,7 @@ struct OfRegisteredCode {
   char* file = nullptr;
 };
 
-/// Of the frame that has called.
+/// Looks at the calling frame.
 [[gnu::noinline]] void* look_at_registered(void* into) {
   OfRegisteredCode& seen = *static_cast<OfRegisteredCode*>(into);
   const SelfEnv self;

@@ -1,4 +1,4 @@
-/* A call that is inlined twice, with debug information. What it calls walks. */
+/* A call that is inlined twice, with debug information. The called function walks. */
 typedef int hook_t(void*);
 
 int jitunwind_test_through_inlined(hook_t* hook, void* argument);

@@ -1,4 +1,4 @@
-// What a lookup-ip callback may answer to UWX_LKUP_LOOKUP, and what comes of it.
+// Possible answers of a lookup-ip callback to UWX_LKUP_LOOKUP, and their effects.
 #include "tests/uwx/uwx_target.h"
 
 namespace jitunwind::test {
@@ -91,7 +91,7 @@ TEST(UwxLookup, FlagsTellWhichTableItIs) {
   EXPECT_EQ(target.ip(), frames.ip_of(2));
   EXPECT_EQ(walk(UWX_UFLAGS_EH_FRAME, frames.k_hdr, frames.k_hdr + frames.hdr_size), UWX_ERR_BADUDESC);
   EXPECT_EQ(walk(7, frames.k_hdr, frames.k_hdr + frames.hdr_size), UWX_ERR_BADKEY);
-  // Without its table the header still leads to .eh_frame.
+  // The header still leads to .eh_frame if it has no table.
   target.put(frames.k_hdr, Bytes{1, 0x04, 0xff, 0xff}.u64(frames.eh_frame));
   EXPECT_EQ(walk(UWX_UFLAGS_EH_FRAME_HDR, frames.k_hdr, frames.k_hdr + 12), UWX_OK);
   EXPECT_EQ(target.ip(), frames.ip_of(2));
@@ -224,7 +224,7 @@ TEST(UwxLookup, FramesAreDescribedInPlace) {
   EXPECT_EQ(target.ip(), frames.ip_of(2));
   EXPECT_EQ(target.reg(UWX_REG_GR(12)), k_sp + 0x80);
   EXPECT_EQ(target.reg(frames.k_rbp), k_sp + 0x80);
-  // What stands for others, is Itanium's, or is no disposition.
+  // These numbers stand for other registers or are Itanium's, and these values are no dispositions.
   for (const int reg : {UWX_REG_SP, UWX_REG_IP, UWX_REG_BSP, UWX_REG_PFS, UWX_REG_PREDS, UWX_REG_GR(16), UWX_REG_GR(99),
                         UWX_REG_FR(2), UWX_REG_BR(0)})
     EXPECT_EQ(step({spill(reg), UWX_DISP_SPREL(8)}), reg == UWX_REG_SP ? UWX_OK : UWX_ERR_BADKEY) << reg;

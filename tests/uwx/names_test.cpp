@@ -86,7 +86,7 @@ TEST(UwxNames, TheFunctionsBeginningIsKnownFromItsTable) {
   EXPECT_EQ(target.count(UWX_LKUP_LOOKUP), 1u) << "made for the beginning already";
 }
 
-/// Where only symbols tell it.
+/// Only symbols tell the beginning here.
 // covers: UX34
 TEST(UwxNames, TheFunctionsBeginningMayBeItsSymbols) {
   UwxTarget target;

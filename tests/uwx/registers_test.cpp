@@ -33,7 +33,7 @@ TEST(UwxRegisters, EveryRegisterHasItsId) {
   for (const Arch* arch : all_arches()) {
     UwxTarget target;
     ASSERT_EQ(uwx_set_target(target.env, arch->elf_machine), UWX_OK);
-    // In the target's byte order, as what is in its memory.
+    // Registers are in the target's byte order, as its memory is.
     const auto in_order = [&](std::uint64_t value) { return arch->big_endian ? __builtin_bswap64(value) : value; };
     for (const RegisterInfo& reg : arch->registers)
       if (reg.uwx >= 0) target.registers[static_cast<std::uint64_t>(reg.uwx)] = in_order(0x1000u + reg.dwarf);

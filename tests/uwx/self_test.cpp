@@ -26,7 +26,7 @@ struct Seen {
   int direct_status = 0, callbacks_status = 0;
 };
 
-/// In all three ways, from one function.
+/// Walks in all three ways from one function.
 [[gnu::noinline]] void* see(void* into) {
   Seen& seen = *static_cast<Seen*>(into);
   list_by_cursor(seen.cursor);

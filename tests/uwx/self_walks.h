@@ -33,8 +33,8 @@ inline void expect_same(const ListedFrames& cursor, const ListedFrames& uwx, std
   }
 }
 
-/// An environment for the calling thread. With `through_wrappers` its callbacks are others that do the same, so that
-/// all is asked of them.
+/// An environment for the calling thread. If `through_wrappers` is set, its callbacks are wrappers of the usual ones,
+/// and everything is asked through them.
 struct SelfEnv {
   explicit SelfEnv(bool through_wrappers = false) : env(uwx_init()), info(uwx_self_init_info(env)) {
     const std::intptr_t token = reinterpret_cast<std::intptr_t>(info);
@@ -56,7 +56,7 @@ struct SelfEnv {
   }
   void add_to(ListedFrames& list) const { list.add(reg(UWX_REG_IP), reg(UWX_REG_SP)); }
 
-  /// To the bottom, through signal frames. Returns the last status.
+  /// Lists frames down to the outermost one, through signal frames. Returns the last status.
   int list(ListedFrames& frames) const {
     for (;;) {
       add_to(frames);

@@ -21,7 +21,7 @@ namespace jitunwind::test {
 
 using Words = std::vector<std::uint64_t>;
 
-/// What a callback gives: UWX_LKUP_*, pairs, and strings whose addresses become values.
+/// A callback's answer: UWX_LKUP_*, pairs, and strings whose addresses become values.
 struct Given {
   int kind = UWX_LKUP_NOTFOUND;
   Words pairs{};

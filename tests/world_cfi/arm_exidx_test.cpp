@@ -56,7 +56,7 @@ class Sections final : public Memory {
   std::vector<SectionBytes> all_;
 };
 
-/// What readelf's words mean: "vsp = r7", "vsp = vsp + 8", "pop {r4, r14}", "pop {D8}", "pop {D8-D9}".
+/// The meaning of readelf's words: "vsp = r7", "vsp = vsp + 8", "pop {r4, r14}", "pop {D8}", "pop {D8-D9}".
 struct Reading {
   std::string base = "sp";
   std::int64_t offset = 0;
@@ -92,7 +92,7 @@ struct Reading {
         saved[(is_double ? "d" : "r") + std::to_string(number)] = offset;
     }
   }
-  /// Where SP was saved, that is the CFA, and the others are told from the base.
+  /// If SP was saved, its slot gives the CFA, and the other slots are given relative to the base.
   std::string text() const {
     const auto sp = saved.find("r13");
     const bool saves_sp = sp != saved.end(), saves_all = saved.size() == 16;

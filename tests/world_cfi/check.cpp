@@ -1,5 +1,4 @@
-// What the FDEs of a file must agree with beside other programs: the table of .eh_frame_hdr, our encoder, the
-// evaluator.
+// Checks of a file's FDEs without other programs: against the table of .eh_frame_hdr, our encoder, and the evaluator.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>

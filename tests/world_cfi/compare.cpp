@@ -159,7 +159,7 @@ class Comparison {
       if (!more || !*more) break;
       ++figures_.rows;
       if (theirs_.rows.empty() && tool_ == Tool::readelf) continue;  // nothing but nops: it prints no rows
-      // Of rows at one address, which moves by 0 make, the last one counts.
+      // Advances by 0 make several rows at one address; the last one counts.
       while (next + 1 < theirs_.rows.size() && theirs_.rows[next + 1].at == row.range.begin) ++next;
       if (next >= theirs_.rows.size() || theirs_.rows[next].at != row.range.begin) {
         differs(theirs_.offset, "they have no row at this address", &row);

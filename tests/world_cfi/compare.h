@@ -37,7 +37,7 @@ struct Figures {
 /// Every FDE of .eh_frame and .debug_frame. Throws std::runtime_error when the tool cannot be run.
 Figures compare_file(const std::string& path, Tool tool);
 
-/// Without a reference: through .eh_frame_hdr to every FDE; rows -> CFI -> rows; evaluation of every expression.
+/// Checks without a reference: through .eh_frame_hdr to every FDE; rows -> CFI -> rows; evaluation of every expression.
 Figures check_file(const std::string& path);
 
 }  // namespace jitunwind::world

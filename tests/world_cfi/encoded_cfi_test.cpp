@@ -1,4 +1,4 @@
-// What our encoder writes, as readelf and llvm-dwarfdump read it: random procedures in an ELF object made by hand.
+// Our encoder's output as readelf and llvm-dwarfdump read it: random procedures in an ELF object made by hand.
 #include <elf.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// What following instructions says of procedures with a frame and without, at instructions of AArch64's C and C++
-// libraries that have call frame information, which the guess does not read: that has to say the same.
+// Compares rows from following instructions with call frame information, which that guess does not read: for procedures
+// with a frame and without, at instructions of AArch64's C and C++ libraries.
 #include <elf.h>
 #include <gtest/gtest.h>
 
@@ -87,11 +87,11 @@ class LibraryMemory final : public Memory {
     return 0;
   }
   Addr behind_any_call() const { return behind_calls_.front(); }
-  /// Of code that nobody has called: what its last call has left in the link register.
+  /// The value that code which nobody has called has in the link register: its last call has left it there.
   Addr behind_last_call(Addr pc) const { return *--std::ranges::upper_bound(behind_calls_, pc); }
 
   void call(Addr to) { call_[0] = 0x9400'0000 | (static_cast<std::uint32_t>((to - k_call) / 4) & 0x3ff'ffff); }
-  /// In place of the one before.
+  /// Writes a return address, and removes the one before.
   void put_return_address(Addr at, Addr word) {
     stack_[put_] = other_word(put_);
     put_ = (at - k_stack) / 8;
@@ -112,7 +112,7 @@ class Library {
  public:
   explicit Library(const std::string& path) : path_(path), elf_(path), memory_(path) {}
 
-  /// Of each instruction that has a row: add(fde, row, pc).
+  /// Calls add(fde, row, pc) for each instruction that has a row.
   template <class Add>
   void for_each_instruction(Add add) {
     const CfiContext context{arch_};
@@ -149,7 +149,7 @@ class Library {
       const bool found = guess(CodeAddress::interrupted(pc), registers, guessed);
       counts.all += is_frameless(row);
       counts.known += found && is_frameless(row);
-      // What is on the stack may be behind a call of this procedure by chance.
+      // The word on the stack may follow a call of this procedure by chance.
       const bool same = guessed.cfa == row.cfa && guessed.rule(arch_.ra) == row.rule(arch_.ra);
       if (found && !(same && are_signed_alike(row, guessed))) counts.note_wrong(text_of(pc, row, guessed));
     });
@@ -178,9 +178,9 @@ class Library {
     return row.cfa.kind == CfaRule::Kind::offset && row.cfa.reg == arch_.sp && row.cfa.offset == 0 &&
            (link == RegRule::Kind::unspecified || link == RegRule::Kind::same);
   }
-  /// Of a row that says that the return address is in a register: whether the link register, of which that is a copy,
-  /// had what the last call had left there. _Fork() of glibc 2.43 moves it to x0 around a call, and back, where it has
-  /// been on the stack for long (sysdeps/unix/sysv/linux/aarch64/arch-fork.h).
+  /// The row says that the return address is in a register. Returns whether that register is a copy of a link register
+  /// that still had the value of the last call. _Fork() of glibc 2.43 moves the link register to x0 around a call, and
+  /// back, when the return address has long been on the stack (sysdeps/unix/sysv/linux/aarch64/arch-fork.h).
   bool is_old_link(const FrameRow& row) const {
     const RegRule link = row.rule(arch_.ra);
     const Addr copied = row.range.begin - 4;
@@ -229,8 +229,8 @@ class Library {
     return registers;
   }
 
-  /// gcc says late of registers that they are on the stack, and that they are no longer: in between they are in both
-  /// places. In front of the pc, with no jump between, is the instruction that has stored or loaded one.
+  /// gcc reports late that registers are on the stack, and that they are no longer there; they are in both places in
+  /// between. The store or load is an instruction before the pc, with no jump between.
   bool was_just_moved(RegNum reg, Addr pc, bool by_load) const {
     const bool is_vector = reg >= 64;
     const unsigned code = is_vector ? reg - 64u : reg;

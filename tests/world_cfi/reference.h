@@ -16,7 +16,7 @@ namespace jitunwind::world {
 enum class Tool { readelf, dwarfdump };
 const char* tool_name(Tool tool);
 
-/// What a reference says of one register, or of the CFA (reg + offset, or an expression).
+/// A reference's rule for one register, or for the CFA (reg + offset, or an expression).
 struct Cell {
   enum class Kind {
     none,  ///< no rule
@@ -54,7 +54,7 @@ struct ReferenceFde {
   std::uint64_t offset = 0;
   AddrRange range{};
   std::vector<ReferenceRow> rows;
-  // Of llvm-dwarfdump only:
+  // Only llvm-dwarfdump gives these:
   Addr personality = 0;  ///< 0: none; where the pointer to it is when it is indirect
   Addr lsda = 0;
   bool restores_state = false;  ///< has a DW_CFA_restore_state

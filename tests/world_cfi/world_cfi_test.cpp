@@ -56,7 +56,7 @@ TEST(WorldCfi, IsFoundEncodedAndEvaluated) {
   EXPECT_GE(figures.encoded, figures.fdes);
   EXPECT_GT(figures.found, figures.fdes * 9 / 10);
   EXPECT_GT(figures.quick, figures.fdes * 9 / 10);
-  // Where hand-written code of libcrypto and libgcrypt says its CFA by an expression for some instructions.
+  // Hand-written code of libcrypto and libgcrypt gives its CFA by an expression for some instructions.
   EXPECT_LT(figures.not_quick, figures.fdes / 50);
   EXPECT_GT(figures.expressions, 0u);
 }

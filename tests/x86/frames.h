@@ -32,7 +32,7 @@ struct X86All {
 void x86_all(X86All* all);
 extern const char x86_all_trap[];
 
-/// What handlers with and without SA_SIGINFO may return to, without call frame information.
+/// Functions without call frame information that handlers with and without SA_SIGINFO may return to.
 void x86_restore_rt();
 void x86_restore();
 /// Another that does what the first does.

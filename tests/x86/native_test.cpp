@@ -111,7 +111,8 @@ void skip_trap(const char* trap) {
 // covers: XP04
 TEST(X86, IsTheCpuOfThisLibrary) { EXPECT_EQ(host_arch(), &arch::x86); }
 
-/// In the frame that has them. Frames between may have saved them, so that walks do not tell.
+/// The registers are captured in the frame that has their values. Frames in between may have saved them, so walks would
+/// not tell.
 // covers: XP04
 TEST(X86, CapturesRegistersThatCallsPreserve) {
   ucontext_t context{};
@@ -128,7 +129,7 @@ TEST(X86, CapturesRegistersThatCallsPreserve) {
   EXPECT_TRUE(preserved_are_magic(arrival));
 }
 
-/// Of a register's 4 bytes, not of the one behind it.
+/// The accessor writes the register's 4 bytes, and not the register behind it.
 // covers: XP04
 TEST(X86, LocalAccessorsKnowHowLargeARegisterIs) {
   const unw_accessors_t& own = *unw_get_accessors(unw_local_addr_space);
@@ -315,7 +316,7 @@ TEST(X86, WalksOutOfHandlers) {
   }
 }
 
-/// What a handler returns to is known by its bytes alone, and these are not those of a trampoline.
+/// A handler's return address is recognised by its bytes alone, and these are not a trampoline's.
 // covers: RG04
 TEST(X86, AWalkEndsAtATrampolineThatIsNotKnown) {
   const Kind kind{"to another trampoline", true, &x86_restore_otherwise};
@@ -390,7 +391,7 @@ TEST(X86, ResumesInterruptedCodeWithEveryRegister) {
   }
 }
 
-/// What was blocked when the signal came stays so, in either half of a mask.
+/// Signals that were blocked when the signal came stay blocked, in either half of a mask.
 class Blocked {
  public:
   explicit Blocked(Mask mask) { ::syscall(SYS_rt_sigprocmask, SIG_BLOCK, &mask, &before_, sizeof mask); }

@@ -1,4 +1,5 @@
-// With the shared libraries: walks of addresses that go on in another library, and a throw through described code.
+// Tests with the shared libraries: walks of addresses that continue in another library, and a throw through described
+// code.
 #include <libunwind.h>
 
 #include <array>

@@ -38,7 +38,7 @@ class X86Stepped : public testing::TestWithParam<Variant> {};
 // covers: LU20 XP04
 TEST_P(X86Stepped, CompiledCodeHasNoWrongCaller) {
   const Variant& variant = GetParam();
-  // Without call frame information at the places that no way leads to, as behind a jump table, there is no caller.
+  // Places that no path leads to, such as code behind a jump table, have no caller without call frame information.
   expect_right(variant.name, variant.run, {variant.is_described() ? 1.0 : 0.8});
 }
 

@@ -107,7 +107,7 @@ long throw_number() { throw std::runtime_error("1234"); }
 
 long caught_number(long exception_and_5) {
   auto* const exception = reinterpret_cast<_Unwind_Exception*>(exception_and_5 - 5);
-  // What __cxa_begin_catch() returns is behind the header.
+  // The object that __cxa_begin_catch() returns follows the header.
   const auto* const error = reinterpret_cast<std::runtime_error*>(exception + 1);
   const long number = std::stol(error->what());
   _Unwind_DeleteException(exception);

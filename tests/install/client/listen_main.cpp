@@ -12,7 +12,7 @@ alignas(8) static const unsigned char section[] = {
     0x14, 0, 0, 0, 0, 0,    0, 0, 1, 'z', 'R', 0, 1,  0x78, 16, 1, 0, 0x0c, 7, 8, 0x90, 1, 0, 0, 0x18, 0, 0, 0,
     0x1c, 0, 0, 0, 0, 0x50, 0, 0, 0, 0,   0,   0, 16, 0,    0,  0, 0, 0,    0, 0, 0,    0, 0, 0, 0,    0, 0, 0};
 
-// What a JIT tells libgcc is heard.
+// The frames that a JIT reports to libgcc are heard.
 int main() {
   jitunwind::listen();
   __register_frame(section);
