@@ -15,7 +15,7 @@ class A64Assembler {
   using Reg = aarch64::Reg;
 
   explicit A64Assembler(int lie = -1) : lie_(lie) {}
-  /// How many numbers were said.
+  /// The number of numbers in the description.
   int said() const { return said_; }
 
   const std::vector<std::uint32_t>& code() const { return code_; }
@@ -30,7 +30,7 @@ class A64Assembler {
     return {size() - 4, size()};
   }
 
-  // Building the frame.
+  // Instructions that build the frame.
   void sign() { builder_.sign_return_address(emit(0xd503233f)); }  // paciasp
   void push_pair(Reg a, Reg b, int bytes) {
     builder_.store_pair_pre(emit(pair(0xa9800000, a, b, -bytes)), a, b, told(-bytes));
@@ -48,7 +48,7 @@ class A64Assembler {
   }
   void park_return_address() { builder_.move_to(emit(0xaa1e03f1), aarch64::x30, aarch64::x17); }  // mov x17,x30
 
-  // SP by an unknown amount.
+  // Moves SP by an unknown amount.
   void realign() {
     emit(0x910003e9);                    // mov x9,sp
     builder_.realign(emit(0x927ae53f));  // and sp,x9,#-64
@@ -58,7 +58,7 @@ class A64Assembler {
     builder_.allocate_variable(emit(0xcb2a63ff));  // sub sp,sp,x10
   }
 
-  // Releasing it.
+  // Instructions that release the frame.
   void restore_sp(int below_fp) {
     const auto at = emit(0xd10003bf | imm12(below_fp));  // sub sp,x29,#n
     builder_.restore_sp(at, aarch64::x29, told(-below_fp));
@@ -84,7 +84,7 @@ class A64Assembler {
   }
   Instruction call(unsigned x) { return emit(0xd63f0000 | x << 5); }
   void nop() { emit(0xd503201f); }
-  /// subs x1,x1,#1; b.ne: over what comes up to land().
+  /// Emits subs x1,x1,#1; b.ne, which skips the code up to land().
   std::size_t skip_unless_counted_down() {
     emit(0xf1000421);
     emit(0x54000001);

@@ -1,4 +1,4 @@
-// libunwind-coredump.h where it has floating-point registers to hand on: core files in both byte orders.
+// libunwind-coredump.h on a CPU whose floating-point registers it reports: core files in both byte orders.
 #include <endian.h>
 #include <gtest/gtest.h>
 

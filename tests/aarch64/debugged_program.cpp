@@ -1,4 +1,4 @@
-// Stops in a function that registered code has called: for a debugger. JITUNWIND_ATTACH=gdb
+// Stops in a function that registered code has called, for a debugger. Run it with JITUNWIND_ATTACH=gdb.
 #include <sys/mman.h>
 
 #include <cstring>

@@ -40,7 +40,7 @@ class Writer {
     if (one_in(2)) a_.clobber(x9);
   }
 
-  /// No frame, or one for its registers alone: the return address stays in x30, or in x17.
+  /// Writes a leaf without a frame, or with one for its registers alone: the return address stays in x30, or in x17.
   void write_leaf() {
     filler();
     const bool parks = one_in(2);
@@ -75,7 +75,7 @@ class Writer {
 
   void build() {
     choose_saved();
-    // The frame record at the bottom, by one instruction or two, or on top of what else is saved.
+    // The frame record is at the bottom, stored by one instruction or two, or on top of the other saved registers.
     record_at_ = size_ <= 512 && one_in(3) ? size_ - 16 : 0;
     if (size_ <= 496 && record_at_ == 0 && one_in(2)) {
       by_index_ = true;
@@ -105,7 +105,7 @@ class Writer {
       a_.allocate_variable(16 * (1 + below(8)));
   }
 
-  /// Above the frame record's 16 bytes at the bottom, below those on top.
+  /// Chooses slots above the frame record's 16 bytes at the bottom and below those on top.
   void choose_saved() {
     int offset = 16;
     for (unsigned n = 19; n <= 28; ++n)

@@ -19,7 +19,7 @@
 namespace jitunwind::test {
 namespace {
 
-/// Saves and loses all that calls preserve.
+/// Saves and overwrites all registers that calls preserve.
 [[gnu::noinline]] void lose_registers(const Body& body) {
   asm volatile("fmov d8, xzr; fmov d9, xzr; fmov d10, xzr; fmov d15, xzr; mov x19, #0; mov x28, #0" ::
                    : "d8", "d9", "d10", "d11", "d12", "d13", "d14", "d15", "x19", "x20", "x21", "x22", "x23", "x24",
@@ -159,7 +159,7 @@ A64All distinct_registers() {
   return all;
 }
 
-/// x30 and all others were in the kernel's frame.
+/// The kernel's frame had x30 and all other registers.
 void expect_same(const A64All& now) {
   const A64All before = distinct_registers();
   for (std::size_t n = 0; n < 31; ++n) EXPECT_EQ(now.general[n], before.general[n]) << "x" << n;
@@ -273,7 +273,7 @@ TEST(NativeAarch64, WalksFramesOfScalableVectors) {
     a64_scalable(walk_it, &seen, words == 0 ? 2 : words);
     const auto frame = std::ranges::find(seen.pcs, address_of(a64_scalable_behind_call));
     ASSERT_NE(frame, seen.pcs.end());
-    // No code has such frames where the CPU has no such registers.
+    // No code has such frames on a CPU without such registers.
     EXPECT_EQ(seen.stop, words == 0 ? StopReason::broken : StopReason::outermost);
     EXPECT_EQ(seen.pcs.end() - frame > 3, words != 0);
     EXPECT_EQ(seen.pcs.size(), static_cast<std::size_t>(seen.by_backtrace));

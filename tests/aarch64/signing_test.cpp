@@ -1,4 +1,4 @@
-// Return addresses that are signed: whoever changes one on the stack is noticed before control goes there.
+// Signed return addresses: a change of one on the stack is noticed before control goes there.
 #include <asm/hwcap.h>
 #include <gtest/gtest.h>
 #include <sys/auxv.h>

@@ -50,7 +50,7 @@ TEST(Aarch64Exceptions, PassDescribedFrames) {
     const A64Arrival arrival = in_magic_frame([&] {
       try {
         const Counted counted(alive);
-        // Behind the last early return; what never calls comes back.
+        // The number is behind the last early return, so the procedure never calls and returns at its end.
         EXPECT_EQ(call(&throw_number, frame.early_returns + 1), k_frame_result);
       } catch (const std::runtime_error&) {
         ++caught;

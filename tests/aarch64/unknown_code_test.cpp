@@ -35,7 +35,7 @@ std::int64_t helper(std::int64_t x) { return x / 2 + 1; }
 
 Addr addr_of(const void* at) { return reinterpret_cast<std::uintptr_t>(at); }
 
-/// Everything that this process knows of its code, but for some of it.
+/// Knows everything that this process knows of its code, except for some of it.
 class OtherSources final : public RowSource {
  public:
   Found find_row(Lookup& lookup, FrameRow& out) const noexcept override {
@@ -105,7 +105,7 @@ class Judge {
       nullptr, local_space().keys};
 };
 
-/// Code that stops at each of its instructions, as often as is said, while this exists.
+/// Makes code stop at each of its instructions, a given number of times, while this exists.
 class Breakpoints {
  public:
   Breakpoints(std::span<std::uint32_t> code, int times, Judge& judge)
@@ -133,7 +133,7 @@ class Breakpoints {
     --left_.at(at);
     arm(at);
   }
-  /// All but the one that goes on.
+  /// Arms all breakpoints but one, at which the code continues.
   void arm(std::size_t but) {
     constexpr std::uint32_t k_brk = 0xd420'0000;
     std::vector<std::uint32_t> armed = original_;

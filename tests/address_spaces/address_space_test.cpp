@@ -82,7 +82,7 @@ TEST_F(AddressSpaces, AreNotMadeWithoutMemory) {
   EXPECT_EQ(walk(), (std::pair{all_ips(), 0}));
 }
 
-/// Each is a space of its own, which walks.
+/// Each thread makes its own space, which walks.
 // covers: AS04 SF04
 TEST_F(AddressSpaces, AreMadeAndDestroyedByThreads) {
   constexpr int k_threads = 8, k_times = 200;
@@ -215,7 +215,7 @@ struct Failure {
 };
 class Failures : public AddressSpaces, public testing::WithParamInterface<Failure> {};
 
-/// Frames that were found stay, and what was found is put back.
+/// Frames that were found stay, and answers are put back.
 // covers: LU11 AC04 AC06 AC17
 TEST_P(Failures, ReachTheCallerAsTheyAre) {
   create();
@@ -471,8 +471,8 @@ TEST_F(AddressSpaces, WritesGoToWhereARegisterIs) {
   EXPECT_EQ(unw_set_reg(&cursor, k_kept, 0x126), -4711);
 }
 
-/// The next step goes by what was written: an IP that was changed is that of the next instruction, here of a procedure
-/// that has not pushed anything yet, and not behind a call at the end of the code before.
+/// The next step uses the written values: a changed IP is that of the next instruction, here of a procedure that has
+/// not pushed anything yet. It is not an address behind a call at the end of the code before.
 // covers: RG07
 TEST_F(AddressSpaces, WhatWasWrittenCountsForTheNextStep) {
   unw_cursor_t cursor;

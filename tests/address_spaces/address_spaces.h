@@ -35,7 +35,7 @@ struct FrameWithFp {
     }
     info.regions = &region;
   }
-  // A region and the directives behind its first.
+  // A region, and the directives behind its first one.
   unw_dyn_region_info_t region{};
   unw_dyn_op_t rest[4]{};
   unw_dyn_op_t* const ops = region.op;
@@ -96,7 +96,7 @@ class AddressSpaces : public testing::Test {
     EXPECT_EQ(unw_get_reg(&cursor, number, &value), 0) << number;
     return value;
   }
-  /// IPs of a walk, and what ended it.
+  /// Returns the IPs of a walk, and the result that ended it.
   std::pair<std::vector<unw_word_t>, int> walk() {
     unw_cursor_t cursor;
     EXPECT_EQ(start(cursor), 0);

@@ -12,7 +12,7 @@
 namespace jitunwind::test {
 namespace {
 
-/// Those that the program is linked with: LINKED_CPUS is "one_cpu_arm(), one_cpu_riscv(), ".
+/// Returns the CPUs that the program is linked with: LINKED_CPUS is "one_cpu_arm(), one_cpu_riscv(), ".
 std::vector<OneCpu> others() { return {LINKED_CPUS}; }
 
 int order_of(bool big_endian) { return big_endian ? __BIG_ENDIAN : __LITTLE_ENDIAN; }
@@ -54,7 +54,7 @@ TEST(AllCpus, HaveAnOrderOfTheirOwn) {
   }
 }
 
-/// Nothing that one target's walk knows is known of another's, whoever walks meanwhile.
+/// The knowledge of one target's walk is not used for another target, whoever walks meanwhile.
 // covers: XP02
 TEST(AllCpus, AreWalkedAtTheSameTime) {
   std::vector<std::thread> threads;

@@ -102,7 +102,7 @@ TEST(CrossTargets, AreNotThisProcess) {
 
 // covers: RG10 RG11 RG14
 TEST(CrossTargets, HaveTheirRegisters) {
-  // Numbers of "DWARF for the Arm 64-bit Architecture", 4.1. Others that the header has no frame has a value of.
+  // Numbers of "DWARF for the Arm 64-bit Architecture", 4.1. A frame has no values of the others that the header has.
   std::map<int, std::string> names{{31, "sp"}, {32, "pc"}, {34, "ra_sign_state"}};
   for (int i = 0; i <= 30; ++i) names[i] = "x" + std::to_string(i);
   for (int i = 0; i <= 31; ++i) names[64 + i] = "v" + std::to_string(i);
@@ -153,7 +153,7 @@ TEST_P(CrossTarget, EveryRegisterIsReadAndWrittenByItsOwnNumber) {
   }
 }
 
-/// Code that is described says itself where its stack ends: x29 may hold anything, 0 too.
+/// Described code tells its own end of the stack: x29 may hold anything, including 0.
 // covers: LU12
 TEST_P(CrossTarget, AFramePointerOf0EndsNoWalk) {
   target.registers[UNW_AARCH64_X29] = 0;
@@ -168,7 +168,7 @@ TEST_P(CrossTarget, AFramePointerOf0EndsNoWalk) {
   EXPECT_EQ(unw_step(&cursor), 0);
 }
 
-/// mov x8, #139; svc #0. Other code may have all of these bits and more.
+/// The trampoline is mov x8, #139; svc #0. Other code may have all of these bits and more.
 // covers: LU21
 TEST_P(CrossTarget, ATrampolineIsKnownByAllOfItsBits) {
   constexpr unw_word_t k_unknown = 0x70'0000;
@@ -289,7 +289,7 @@ TEST_P(CrossTarget, ALeafIsLeftByTheLinkRegister) {
 TEST_P(CrossTarget, FloatingPointRegistersAreThoseOfTheFrame) {
   unw_cursor_t cursor;
   ASSERT_EQ(start(cursor), 0);
-  // All of them and all of their bytes where nothing was called.
+  // All registers, and all of their bytes, are known if nothing was called.
   EXPECT_EQ(fpreg(cursor, UNW_AARCH64_V0), (Halves{0xf0, 1}));
   EXPECT_EQ(fpreg(cursor, UNW_AARCH64_V8), (Halves{0xf8, 2}));
   ASSERT_GT(unw_step(&cursor), 0);

@@ -9,7 +9,7 @@
 namespace jitunwind::test {
 namespace {
 
-/// Nothing of the target changes, so that threads need not wait for each other in its callbacks.
+/// The target does not change, so threads need not wait for each other in its callbacks.
 unw_accessors_t accessors_of_stack() {
   unw_accessors_t a{};
   a.find_proc_info = [](unw_addr_space_t, unw_word_t ip, unw_proc_info_t* info, int, void* stack) {

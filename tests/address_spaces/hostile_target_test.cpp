@@ -1,5 +1,5 @@
-// Owners of targets that lie: every call comes back with an error or an answer after a bounded number of callbacks,
-// what was found is given back, and the frames found so far stay.
+// Owners of targets that lie. Every call returns an error or an answer after a bounded number of callbacks; answers are
+// put back, and the frames found so far stay.
 #include <libunwind.h>
 
 #include <gtest/gtest.h>
@@ -22,8 +22,8 @@ constexpr unw_word_t k_code = 0x40'0000;
 constexpr unw_word_t k_stack = 0x7fff'0000;
 constexpr unw_word_t k_list = 0x20000;
 
-/// A frame of a word at every address, a word of code above the other on the stack: an endless chain, unless told
-/// otherwise.
+/// Every address has a frame of one word, with a word of code above the other on the stack: an endless chain, unless
+/// the test changes it.
 class HostileTarget {
  public:
   static HostileTarget& of(void* argument) { return *static_cast<HostileTarget*>(argument); }
@@ -107,7 +107,7 @@ class HostileTargets : public testing::Test {
     EXPECT_EQ(unw_get_reg(&cursor, UNW_REG_IP, &value), 0);
     return value;
   }
-  /// One step from the start, by no more callbacks than that.
+  /// Makes one step from the start, with no more callbacks than that.
   int step_within(std::size_t calls) {
     EXPECT_EQ(start(), 0);
     target.calls = 0;
@@ -161,8 +161,8 @@ TEST_F(HostileTargets, FramesFollowEachOtherForEver) {
   }
 }
 
-/// Whichever word of the stack cannot be read, the error is that word's, if it was needed, and the frames before it
-/// were found.
+/// Any word of the stack may be unreadable. The error is that word's, if it was needed, and the frames before it are
+/// found.
 TEST_F(HostileTargets, FailAtAnyWordOfTheStack) {
   unsigned errors = 0;
   for (int which = 0; which < 40; ++which) {
@@ -203,7 +203,7 @@ TEST_F(HostileTargets, ListsHaveNoEnd) {
   }
 }
 
-/// A list that is another one at every look.
+/// A list that changes at every look.
 TEST_F(HostileTargets, ListsChangeUnderTheReader) {
   target.list = k_list;
   for (const bool cyclic : {true, false}) {

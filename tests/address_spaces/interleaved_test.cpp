@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t k_threads = 3;
 constexpr int k_rounds = 300;
 
-/// A walk of this thread, and what its IPs must be.
+/// A walk of this thread, and the IPs that it must have.
 struct SelfWalk {
   unw_cursor_t cursor;
   std::vector<unw_word_t> expected;
@@ -37,7 +37,7 @@ std::vector<unw_word_t> alone(unw_cursor_t cursor) {
   return ips;
 }
 
-/// Frames that were found wrong.
+/// Returns the number of wrong frames.
 std::size_t walk_in_turns(CrossWalk& little, CrossWalk& big, SelfWalk& self) {
   std::size_t wrong = 0;
   bool more = true;

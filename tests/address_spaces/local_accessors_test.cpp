@@ -51,7 +51,7 @@ TEST(LocalAccessors, WalkAsTheLocalSpaceDoes) {
   EXPECT_EQ(walks.local, walks.wrapped);
 }
 
-/// A space that keeps what it may goes with all of it.
+/// A destroyed space leaves nothing of what it kept.
 // covers: AS05
 TEST(LocalAccessors, OfADestroyedSpaceNothingIsLeft) {
   Walks expected;

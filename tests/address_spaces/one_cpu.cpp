@@ -37,7 +37,7 @@ std::string wrong_numbers() {
   }
   if (last > UNW_REG_LAST) wrong += "UNW_REG_LAST\n";
   expect(UNW_REG_SP, table().by_dwarf(table().sp)->libunwind, "UNW_REG_SP");
-  // On AArch64 it is the number of the link register.
+  // AArch64 has the number of the link register there.
   const RegNum ip = table().elf_machine == EM_AARCH64 ? table().ra : table().pc;
   expect(UNW_REG_IP, table().by_dwarf(ip)->libunwind, "UNW_REG_IP");
   expect(UNW_NUM_EH_REGS, static_cast<long>(table().exception_registers.size()), "UNW_NUM_EH_REGS");
@@ -110,7 +110,7 @@ class Target {
   Addr sp(Addr frame) const { return cfa_ + offset(arch().caller_sp_bias) + 64 * (frame - 1); }
   void put(Addr at, Addr value) { fake_.memory.put(at, value, arch().word_size); }
 
-  /// sub sp,32, and the link register stored where there is one.
+  /// The code is sub sp,32, and a store of the link register if there is one.
   void put_list() {
     const int sp_number = UNW_REG_SP, ra = table().by_dwarf(table().ra)->libunwind;
     std::array<std::byte, _U_dyn_region_info_size(3)> room{};

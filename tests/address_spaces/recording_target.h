@@ -14,10 +14,11 @@
 
 namespace jitunwind::test {
 
-/// Copies of what an answer of find_proc_info leads to in host memory: garbage as soon as it has been put back.
+/// Copies of the host memory that an answer of find_proc_info refers to. They become garbage as soon as the answer is
+/// put back.
 class LentInfo {
  public:
-  /// The answer leads to the copies.
+  /// Makes the answer refer to the copies.
   explicit LentInfo(unw_proc_info_t& info) {
     // The answer of dwarf_search_unwind_table belongs to the library and leads to the target.
     if (info.flags >> UNW_PI_FLAG_FIRST_TDEP_BIT != 0) {

@@ -35,7 +35,7 @@ unw_word_t reg(unw_cursor_t& cursor, int number) {
   return value;
 }
 
-/// Each frame is left by what was kept of its procedure, and by a step: both come to the same registers.
+/// Leaves each frame by the kept states of its procedure and by a step; both must find the same registers.
 void compare_with_steps(std::size_t& frames, std::size_t& states) {
   unw_context_t context;
   unw_getcontext(&context);
@@ -82,8 +82,8 @@ TEST(RegStates, AreWhatStepsGoBy) {
   EXPECT_GT(counts.states, 3 * counts.frames);
 }
 
-/// A trampoline that its bytes alone tell of, below a handler's frame: in this process, and in a space that has its
-/// accessors, its one state and a step lead to the same registers.
+/// A trampoline below a handler's frame is known by its bytes alone. Its one state and a step lead to the same
+/// registers, in this process and in a space with its accessors.
 // covers: PI14 PI15 AS13
 TEST(RegStates, OfATrampolineWithoutAnFdeAreItsRow) {
   const CodePattern& trampoline = host_arch()->trampolines[0];
@@ -201,7 +201,8 @@ TEST(ProcInfoInRange, ErrorsOfTheTable) {
   EXPECT_EQ(in_range(hdr, known, info), -UNW_EINVAL) << "cut off";
   std::vector<unsigned char> copy(size);
   std::memcpy(copy.data(), reinterpret_cast<const void*>(hdr.at), size);
-  // Members are relative to the table: it is read where it does not belong, which is right as long as nothing is found.
+  // Members are relative to the table, which is read at a wrong address here. That does not matter as long as nothing
+  // is found.
   hdr.at = reinterpret_cast<unw_word_t>(copy.data());
   hdr.size = size;
   copy[0] = 7;

@@ -1,5 +1,5 @@
-// Behind accessors everything is as locally: one stack of C++ code, code made at run time, a signal and its trampoline,
-// asked about in every way, of this process by its own accessors, and of a child by ptrace.
+// Walks behind accessors equal local ones: one stack of C++ code, code made at run time, a signal and its trampoline is
+// asked about in every way, in this process by its own accessors, and in a child by ptrace.
 #include <libunwind.h>
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ struct FloatingRegister {
   std::array<char, sizeof(unw_fpreg_t)> value;
 };
 
-/// Everything that a frame can be asked. Plain data, so that a child can write it where its parent reads it.
+/// All answers for a frame. It is plain data, so that a child can write it where its parent reads it.
 struct Seen {
   std::array<Register, UNW_REG_LAST + 1> registers;
   std::array<FloatingRegister, UNW_REG_LAST + 1> floating;
@@ -147,7 +147,7 @@ void expect_same(const Stack& local, const Stack& remote) {
   }
 }
 
-/// That the stack is one with something to see.
+/// Checks that the stack has enough to compare.
 void expect_much(const Stack& stack) {
   const auto all = [&](auto is) {
     return std::count_if(stack.frames.begin(), stack.frames.begin() + static_cast<std::ptrdiff_t>(stack.count), is);
@@ -208,8 +208,8 @@ TEST(RemoteAsLocal, ThisProcessByItsAccessors) {
   expect_same(local, remote);
 }
 
-/// A child that has stopped: its memory by ptrace, the registers of its innermost frame as it left them. Its code is
-/// where this process has the same, which says what is known of it.
+/// A child that has stopped. ptrace reads its memory; the registers of its innermost frame are those that it left. Its
+/// code is mapped at the same addresses here, so this process knows it.
 struct Child {
   pid_t process;
   Stack* stack;

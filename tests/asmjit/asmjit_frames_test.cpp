@@ -1,4 +1,4 @@
-// Frames that asmjit makes by itself: some of all shapes, every instruction of each. All of them: tests/prove.
+// Frames that asmjit makes by itself: some of all shapes, at every instruction. tests/prove has all of them.
 #include <gtest/gtest.h>
 
 #include "tests/asmjit/frame_runs.h"

@@ -55,7 +55,8 @@ asmjit::FuncSignature signature(CallConvId convention = CallConvId::kCDecl) {
   return asmjit::FuncSignatureT<Types...>(convention);
 #endif
 }
-/// void, so many 64-bit integers. asmjit 1.9's signatures point into what built them: it must stay where it is.
+/// A signature: void, with so many 64-bit integers. asmjit 1.9's signatures point into the object that built them, so
+/// it must stay where it is.
 class IntegerSignature {
  public:
   IntegerSignature(CallConvId convention, std::uint32_t arguments) : built_(convention) {
@@ -105,7 +106,7 @@ inline void set_func_calls(asmjit::FuncFrame& f) { f.JITUNWIND_ASMJIT(setFuncCal
 inline void set_avx_enabled(asmjit::FuncFrame& f) { f.JITUNWIND_ASMJIT(setAvxEnabled, set_avx_enabled)(); }
 inline void set_avx_cleanup(asmjit::FuncFrame& f) { f.JITUNWIND_ASMJIT(setAvxCleanup, set_avx_cleanup)(); }
 inline void set_mmx_cleanup(asmjit::FuncFrame& f) { f.JITUNWIND_ASMJIT(setMmxCleanup, set_mmx_cleanup)(); }
-/// asmjit 1.21 only; nothing in 1.9.
+/// asmjit 1.21 has this; 1.9 ignores it.
 inline void set_branch_protection([[maybe_unused]] asmjit::FuncFrame& f) {
 #if JITUNWIND_ASMJIT_SNAKE_CASE
   f.set_indirect_branch_protection();

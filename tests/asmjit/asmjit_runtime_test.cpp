@@ -1,5 +1,5 @@
-// AsmjitRuntime: what it adds walks know by name and leave rightly; what it releases they do not know any more;
-// threads, misuse, and memory that runs out.
+// AsmjitRuntime: walks know the code that it adds by name and leave it rightly, and do not know the code that it
+// releases; threads, misuse, and memory that runs out.
 #include "jitunwind/adapters/asmjit/asmjit_runtime.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ void* allocate(std::size_t size) noexcept {
 }
 }  // namespace
 
-// Not inlined: gcc would warn of the pairs that then do not match.
+// The function is not inlined: gcc would warn of pairs that do not match then.
 [[gnu::noinline]] void* operator new(std::size_t size) {
   if (void* memory = allocate(size)) return memory;
   throw std::bad_alloc();
@@ -42,7 +42,8 @@ namespace {
 using namespace asmjit::x86;
 using asmjit::Label;
 
-// Stacks of C++ and asmjit frames. All symbols of the test program, and no tail calls, so that names are whole.
+// Stacks of C++ and asmjit frames. The test program exports all symbols and makes no tail calls, so that names are
+// complete.
 std::vector<std::string> g_names;
 std::vector<RowOrigin> g_origins;
 

@@ -34,13 +34,13 @@ std::unique_ptr<asmjit::BaseEmitter> new_emitter(EmitterKind kind) {
   return std::make_unique<asmjit::x86::Compiler>();
 }
 
-/// Procedures that are in memory, to be called and judged in one run.
+/// Procedures in memory that are called and judged in one run.
 class Batch {
  public:
   explicit Batch(EmitterKind kind) : kind_(kind) {}
 
   void add(std::span<const FrameWish> wishes);
-  /// Registered with what the adapter derives.
+  /// Registers the code with the description that the adapter derives.
   void add(const IdiomWish& wish);
   void run(const std::vector<RegNum>& preserved);
   FrameRunFigures figures;
@@ -123,8 +123,8 @@ void Batch::run(const std::vector<RegNum>& preserved) {
   SingleStepOptions options;
   options.preserved = preserved;
   const auto body = [this] {
-    // Twice: some procedures take turns between two ways out; and what realigned frames make of SP depends on where it
-    // was.
+    // Each is called twice: some procedures take turns between two exits, and realigned frames move SP by an amount
+    // that depends on where it was.
     for (void (*entry)() : entries_) call_below(entry, 0), call_below(entry, 16);
     return 0;
   };

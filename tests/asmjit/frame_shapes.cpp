@@ -31,7 +31,7 @@ bool is_light(CallConvId id) {
   return id == CallConvId::kLightCall2 || id == CallConvId::kLightCall3 || id == CallConvId::kLightCall4;
 }
 
-// The lists. Each covers one corner of FuncFrame completely, with a few values of everything else.
+// Lists of wishes. Each covers one corner of FuncFrame completely, with a few values of everything else.
 
 using Wishes = std::vector<FrameWish>;
 
@@ -132,7 +132,7 @@ void add_returns_and_cleanups(Wishes& out) {
                              .masks = masks});
 }
 
-// Emission.
+// Emission of code.
 
 /// Arguments behind the six in registers are on the stack.
 std::uint32_t argument_count(const FrameWish& wish) { return wish.popped == 0 ? 0 : 6 + wish.popped / 8; }
@@ -208,8 +208,8 @@ void emit_with_frame(Emitter& e, const FrameWish& wish) {
   check(emit_epilog(e, frame), "emitEpilog");
 }
 
-/// The register allocator decides on local stack and argument register itself: the wishes are put to it as variables
-/// and arguments on the stack.
+/// The register allocator itself decides on the local stack and the argument register, so the wishes are expressed as
+/// variables and as arguments on the stack.
 void emit_function(asmjit::x86::Compiler& cc, const FrameWish& wish, const asmjit::Label& label) {
   const bool takes_stack_argument = wish.argument_register != UINT32_MAX;
   check(cc.bind(label), "bind");

@@ -35,13 +35,14 @@ struct FrameWish {
   std::string text() const;
 };
 
-/// All of them; hundreds. Deterministic.
+/// Returns all wishes, some hundreds. The list is deterministic.
 std::vector<FrameWish> all_frame_wishes();
-/// A few dozen, of every kind.
+/// Returns a few dozen wishes of every kind.
 std::vector<FrameWish> some_frame_wishes();
-/// Wishes that need a CPU feature this machine lacks are left out of both lists.
+/// Both lists leave out wishes that need a CPU feature which this machine lacks.
 
-/// Does a procedure of this convention say more than the psABI? An asmjit::x86::Builder does not tell.
+/// Returns whether a procedure of this convention preserves what the psABI says and no more. An asmjit::x86::Builder
+/// does not tell.
 bool follows_psabi(asmjit::CallConvId convention);
 /// Registers that callers of such a procedure rely on, by DWARF number.
 std::vector<RegNum> preserved_by(asmjit::CallConvId convention);

@@ -299,7 +299,7 @@ TEST(HandWritten, ColdCodeInAnotherSection) {
   w.a.sub(rsp, 24);
   w.a.test(rdi, rdi);
   w.a.jz(slow);
-  // Before `back` is bound: asmjit 1.21 loses a bound label that another section refers to.
+  // This is placed before `back` is bound: asmjit 1.21 loses a bound label that another section refers to.
   w.a.section(cold);
   w.a.bind(slow);
   w.a.mov(rax, k_helper());

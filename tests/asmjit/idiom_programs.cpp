@@ -51,7 +51,7 @@ class Writer {
     if (wish_.saves == Saves::none) return {};
     return wish_.saves == Saves::push_one ? std::span(k_all).first(1) : std::span(k_all);
   }
-  /// Writes one instruction, and what it means.
+  /// Writes one instruction and its meaning.
   template <class Write>
   void both(Write write, Says says) {
     const std::size_t begin = a_.offset();
@@ -113,7 +113,7 @@ void Writer::push_registers() {
     both([&] { a_.push(s.reg); }, [s](Builder& b, Instruction at) { b.push(at, s.described); });
     pushed_ += 8;
   }
-  // Something that is no saved register.
+  // The value is no saved register.
   both([this] { a_.push(x86::rdi); }, [](Builder& b, Instruction at) { b.push(at); });
   pushed_ += 8;
 }
@@ -147,7 +147,7 @@ void Writer::probe() {
     said_.push_back({loop.bound, false, [loop](Builder& b, Instruction) { b.probe_loop(loop, x86_64::r11); }});
     return;
   }
-  // A frame pointer is there already and serves during the loop; behind it SP is known by it.
+  // There is a frame pointer already. It serves during the loop; behind the loop SP is known by it.
   const std::int32_t sp = -below_fp_ - pushed_ - k_large;
   said_.push_back({loop.first_step, false, [](Builder& b, Instruction at) { b.allocate_variable(at); }});
   said_.push_back({loop.back, false, [sp](Builder& b, Instruction at) { b.restore_sp(at, x86_64::rbp, sp); }});
@@ -245,7 +245,7 @@ void Writer::reload_registers() {
   }
 }
 
-/// SP back to the pushed registers, or to rbp's slot where there are none.
+/// Restores SP to the pushed registers, or to rbp's slot if there are none.
 void Writer::release() {
   const std::int32_t above = below_fp_ + pushed_;
   switch (wish_.release) {
@@ -347,7 +347,7 @@ bool makes_sense(const IdiomWish& w) {
   if (!fp && (w.memory == Memory::variable || w.saves == Saves::store_at_fp)) return false;
   if (w.saves == Saves::red_zone && (room || w.calls)) return false;
   if ((w.saves == Saves::store_at_sp || w.saves == Saves::store_at_fp) && !room) return false;
-  // The slots at rbp are inside of the memory only where that is at a known distance.
+  // The slots at rbp are inside the memory only if that is at a known distance.
   if (w.saves == Saves::store_at_fp && !sp_known) return false;
   if (w.saves == Saves::move && (w.calls || w.memory == Memory::realigned)) return false;
   // A frame pointer in a scratch register does not survive what the body does with it.

@@ -33,7 +33,7 @@ struct IdiomWish {
   std::string text() const;
 };
 
-/// Every combination that makes sense.
+/// Returns every combination that makes sense.
 std::vector<IdiomWish> all_idiom_wishes();
 
 /// The code of one wish: a procedure without arguments, to be called twice. Its body destroys every register it saved.

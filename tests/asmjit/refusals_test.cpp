@@ -227,7 +227,7 @@ TEST(Refusals, OfEmittersThatKeepNoRecord) {
   EXPECT_EQ(refusal_of(code), k_not_seen);
 }
 
-/// Emitters that wrote nothing are of no account, whatever they are.
+/// Emitters that wrote nothing do not matter, whatever they are.
 TEST(Refusals, NotOfIdleEmitters) {
   asmjit::JitRuntime runtime;
   for (const bool by_builder : {false, true}) {
@@ -281,7 +281,7 @@ TEST(Refusals, NotOfSeveralEmittersThatWereSeen) {
   hot.bind(back);
   hot.pop(rbx);
   hot.ret();
-  // Behind what the first wrote, in its section.
+  // The third emitter writes behind the first one's code, in the same section.
   AsmjitAssembler third(&code);
   third.procedure("third");
   third.push(r12);
@@ -345,7 +345,7 @@ TEST(Refusals, OfBuildersThatDoNotSayWhatTheCodeIs) {
   EXPECT_EQ(refusal_of(code), not_the_nodes) << "not finalized";
   ASSERT_EQ(builder.finalize(), asmjit::kErrorOk);
   EXPECT_EQ(refusal_of(code), "");
-  // Three bytes, one of them another register.
+  // The test changes the three bytes to an instruction with another register.
   text_section(code)->data()[1] = 0x5d;
   EXPECT_EQ(refusal_of(code), not_the_nodes);
   text_section(code)->data()[1] = 0x5b;

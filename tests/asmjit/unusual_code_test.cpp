@@ -86,7 +86,7 @@ TEST(UnusualCode, SpRaisedByWhatItWasLoweredBy) {
   w.expect_right();
 }
 
-/// Another amount, or the same one once SP was moved, does not bring SP back.
+/// SP is not restored by another amount, or by the same amount once SP was moved.
 TEST(UnusualCode, SpRaisedByAnythingElseIsUnknown) {
   for (const bool moved : {false, true}) {
     WrittenCode w;
@@ -141,7 +141,7 @@ TEST(UnusualCode, RegisterKeptByExchange) {
   EXPECT_EQ(w.rows(), "+0: cfa=rsp+8 ra=[cfa-8]\n+3: cfa=rsp+8 rbx=r11 ra=[cfa-8]\n+8: cfa=rsp+8 ra=[cfa-8]\n");
   w.expect_right();
 
-  // SP itself, with an address of the frame.
+  // SP itself gets an address of the frame.
   WrittenCode of_sp;
   of_sp.a.lea(r11, ptr(rsp, -64));
   of_sp.a.xchg(rsp, r11);
@@ -211,7 +211,7 @@ TEST(UnusualCode, ItsOwnPcByACall) {
   }
 }
 
-/// A procedure that runs its rest twice: what is behind the call is called.
+/// A procedure that runs its rest twice: it calls the code behind the call.
 TEST(UnusualCode, ACallOfWhatIsBehindIt) {
   WrittenCode w;
   const Label next = new_label(w.a);
@@ -262,7 +262,7 @@ TEST(UnusualCode, SpKeptTwiceAndRoundedDown) {
     return 0;
   });
 
-  // Rounded by more than the copies allow for.
+  // SP is rounded by more than the copies allow for.
   WrittenCode by_more;
   by_more.a.push(rsp);
   by_more.a.push(qword_ptr(rsp));
@@ -283,7 +283,7 @@ TEST(UnusualCode, NestedEnter) {
   w.expect_right();
 }
 
-/// A transaction that fails goes on at its label, everything undone. Not every CPU has them.
+/// A failed transaction continues at its label with everything undone. Not every CPU has transactions.
 TEST(UnusualCode, Transactions) {
   WrittenCode w;
   const Label failed = new_label(w.a), without = new_label(w.a);

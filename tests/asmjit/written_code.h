@@ -1,4 +1,4 @@
-// A procedure or a few, written with an AsmjitAssembler, and what the adapter makes of them.
+// A few procedures written with an AsmjitAssembler, and the adapter's descriptions of them.
 #pragma once
 
 #include <asmjit/x86.h>

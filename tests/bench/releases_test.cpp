@@ -43,7 +43,7 @@ TEST(Releases, RunProgramsWithTheirLibraries) {
   EXPECT_EQ(output_of(libgcc.command("/bin/echo", "env -u LD_LIBRARY_PATH") + " by a tool").value_or(""),
             "by a tool\n");
 
-  // A loader that says what it was called with.
+  // A loader that prints its arguments.
   const std::filesystem::path loader = elfutils.folder / "usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2";
   std::filesystem::create_directories(loader.parent_path());
   std::ofstream(loader) << "#!/bin/sh\necho \"$@\"\n";

@@ -9,7 +9,7 @@ namespace {
 const Contender k_ours{"ours", "way"};
 const Contender k_other{"other", "way"};
 
-/// The last cell of the only row.
+/// Returns the last cell of the only row.
 std::string said_of(const Results& results, const Target& target) {
   return results.table({"", "row/10", k_ours, {target}}).cells.back().back();
 }
@@ -17,7 +17,7 @@ std::string said_of(const Results& results, const Target& target) {
 Results measured() {
   Results results;
   for (const std::size_t round : {0u, 1u, 2u}) {
-    // The machine is at another speed in each round.
+    // The machine has another speed in each round.
     const double speed = 1 + static_cast<double>(round);
     results.add("row/10", k_ours, round, 30 * speed);
     results.add("row/10", k_other, round, 40 * speed);
@@ -56,7 +56,7 @@ TEST(Report, ShowsWhatIsRunAgainAsASpread) {
   EXPECT_EQ(results.lines("row/").size(), 2u);
 }
 
-/// Times are no ratios, and nothing to compare with another machine's.
+/// Times are no ratios, and cannot be compared with another machine's.
 TEST(Report, KeepsRatiosAlone) {
   const auto ratios = measured().target_ratios(
       {{"", "row/10", k_ours, {{k_ours, k_other, 1}, {k_ours, k_time, 1}, {k_ours, k_ours, 1, ".*", "row/1"}}}});

@@ -15,12 +15,12 @@ class Unpacked {
  public:
   explicit Unpacked(const std::string& list) { std::ofstream(folder_ / "packages") << list; }
 
-  /// The versions of what is in UNWINDER/SUITE.
+  /// Unpacks the versions of UNWINDER/SUITE.
   void unpack(const std::string& release, const std::string& versions) const {
     std::filesystem::create_directories(folder_ / release);
     std::ofstream(folder_ / (release + "/versions")) << versions;
   }
-  /// The three of libgcc that targets and programs differ by.
+  /// Unpacks the three releases of libgcc that targets and programs differ by.
   void unpack_libgcc() const {
     unpack("libgcc/sid", "libgcc-s1 16.2.0-4\n");
     unpack("libgcc/trixie", "libgcc-s1 14.2.0-19\n");

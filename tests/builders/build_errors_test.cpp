@@ -1,5 +1,5 @@
-// build() refuses what is wrong, and says where: every code of docs/directives.md "Validation" that a builder can
-// reach. (E_FORMAT and E_FLAGS cannot be: the builder writes these fields itself.)
+// build() refuses mistakes and says where they are: every code of docs/directives.md "Validation" that a builder can
+// reach. It cannot reach E_FORMAT and E_FLAGS, because it writes these fields itself.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -134,7 +134,7 @@ TEST(BuildErrors, OfNumbersAtTheirLimits) {
             "invalid_argument ");
   EXPECT_EQ(codes_of(describe().entry_state("cfa=rbp-9223372036854775808 rbp=[cfa-9223372036854775808] ra=[cfa-8]")),
             "invalid_argument ");
-  // 8 GiB: too far for a region from the end.
+  // The region is 8 GiB long: too far for a region from the end.
   EXPECT_EQ(rows_of(describe().size(std::uint64_t{1} << 33).push({0, 1}, rbx).pop({4, 5}, rbx), std::uint64_t{1} << 33),
             "\n+0: cfa=rsp+8 ra=[cfa-8]\n+1: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n+5: cfa=rsp+8 ra=[cfa-8]\n");
 }

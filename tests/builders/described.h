@@ -9,21 +9,22 @@
 
 namespace jitunwind {
 
-/// All rows for a procedure of `bytes`, a line each behind a newline, as in a raw string; or why build() refused.
+/// Returns all rows for a procedure of `bytes`, a line each behind a newline, as in a raw string; or the reason why
+/// build() refused.
 template <class Cpu>
 std::string rows_of(const ProcedureBuilder<Cpu>& builder, std::uint64_t bytes) {
   const auto built = builder.build();
   return "\n" + (built ? built->to_text(bytes) : "refused\n" + built.error().text());
 }
 
-/// The region list, likewise.
+/// Returns the region list in this form.
 template <class Cpu>
 std::string regions_of(const ProcedureBuilder<Cpu>& builder) {
   const auto built = builder.build();
   return "\n" + (built ? built->shape().directives_text() : "refused\n" + built.error().text());
 }
 
-/// The code of every finding of a refusal, in order, each followed by a blank; "built" when nothing was refused.
+/// Returns the code of every finding of a refusal, in order, each followed by a blank; "built" if nothing was refused.
 template <class Cpu>
 std::string codes_of(const ProcedureBuilder<Cpu>& builder) {
   const auto built = builder.build();

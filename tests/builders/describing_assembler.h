@@ -19,7 +19,7 @@ class DescribingAssembler {
   x86_64::Builder& builder() { return builder_; }
   Result<Description, BuildError> description() const { return x86_64::Builder(builder_).size(code_.size()).build(); }
 
-  // Building the frame.
+  // Instructions that build the frame.
   void push(Reg r) { builder_.push(emit_push(r), r); }
   void push_argument(int value) { builder_.push(emit({0x6a}, value, 1)); }
   void enter(int bytes) { builder_.enter(emit({0xc8}, bytes, 2, {0}), bytes); }
@@ -33,7 +33,7 @@ class DescribingAssembler {
   void save_at_fp(Reg r, int offset) { builder_.save_at_fp(emit_move(0x89, r, 5, offset), r, offset); }
   void move_to_r8(Reg r) { builder_.move_to(emit({rex(r.dwarf(), 8), 0x89, modrm(3, number(r), 0)}), r, x86_64::r8); }
 
-  // SP by an unknown amount.
+  // Instructions that move SP by an unknown amount.
   void allocate_rsi() { builder_.allocate_variable(emit({0x48, 0x29, 0xf4})); }
   void realign() { builder_.realign(emit({0x48, 0x83, 0xe4, 0xc0})); }
   void store_rax_as_sp(int offset) { builder_.store_sp(emit_move(0x89, x86_64::rax, 4, offset), offset); }
@@ -48,7 +48,7 @@ class DescribingAssembler {
     builder_.probe_loop({.bound = bound, .first_step = step, .back = back, .bytes = bytes}, x86_64::r11);
   }
 
-  // Releasing it.
+  // Instructions that release the frame.
   void pop(Reg r) { builder_.pop(emit_pop(r), r); }
   void deallocate(int bytes) { builder_.deallocate(emit({0x48, 0x81, 0xc4}, bytes, 4), bytes); }
   void restore_sp() { builder_.restore_sp(emit({0x48, 0x89, 0xec}), x86_64::rbp); }
@@ -66,7 +66,7 @@ class DescribingAssembler {
 
   // Instructions that do not concern the frame.
   std::int64_t here() const { return static_cast<std::int64_t>(code_.size()); }
-  /// Opcode bytes, a little-endian number of `size` bytes, more bytes.
+  /// Emits opcode bytes, a little-endian number of `size` bytes, and more bytes.
   Instruction emit(std::initializer_list<int> opcode, std::int64_t value = 0, int size = 0,
                    std::initializer_list<int> more = {}) {
     const std::int64_t begin = here();
@@ -81,7 +81,7 @@ class DescribingAssembler {
   void call_rdi_which_pops(int bytes) { builder_.callee_pops(emit({0xff, 0xd7}), bytes); }
   void call_rdx_which_pops(int bytes) { builder_.callee_pops(emit({0xff, 0xd2}), bytes); }
   void return_value(int value) { emit({0xb8}, value, 4); }
-  /// jne, over what follows, if the second argument is not 0. Returns what land() wants.
+  /// Emits a jne that skips the following code if the second argument is not 0. Returns the argument for land().
   std::size_t skip_if_rsi() {
     emit({0x48, 0x85, 0xf6});
     emit({0x0f, 0x85}, 0, 4);
@@ -100,12 +100,12 @@ class DescribingAssembler {
   }
   static int number(Reg r) { return encoding(r.dwarf()) & 7; }
   static int modrm(int mod, int reg, int rm) { return mod << 6 | reg << 3 | rm; }
-  /// REX.W with the high bits of the two fields of ModRM.
+  /// Returns REX.W with the high bits of the two fields of ModRM.
   static int rex(RegNum reg, RegNum rm) { return 0x48 | (encoding(reg) >> 3) << 2 | encoding(rm) >> 3; }
 
   Instruction emit_push(Reg r) { return emit({0x40 | encoding(r.dwarf()) >> 3, 0x50 + number(r)}); }
   Instruction emit_pop(Reg r) { return emit({0x40 | encoding(r.dwarf()) >> 3, 0x58 + number(r)}); }
-  /// mov between r and [rsp+offset] (base 4) or [rbp+offset] (base 5).
+  /// Emits a mov between r and [rsp+offset] (base 4) or [rbp+offset] (base 5).
   Instruction emit_move(int opcode, Reg r, int base, int offset) {
     if (base == 5) return emit({rex(r.dwarf(), 0), opcode, modrm(2, number(r), 5)}, offset, 4);
     return emit({rex(r.dwarf(), 0), opcode, modrm(2, number(r), 4), 0x24}, offset, 4);

@@ -1,4 +1,4 @@
-// Frames built elsewhere: a row becomes empty regions that say the same.
+// Frames that other code has built: a row becomes empty regions with the same meaning.
 #include <gtest/gtest.h>
 
 #include "tests/builders/described.h"
@@ -6,7 +6,7 @@
 namespace jitunwind {
 namespace {
 
-/// The row at offset 0 of a procedure that is entered with it, by directives; or why not.
+/// Returns the row at offset 0 of a procedure with this entry state, from its directives; or the reason for a refusal.
 template <class Builder>
 std::string entered(Builder builder) {
   const auto built = builder.build();
@@ -78,12 +78,12 @@ region 6
 
 TEST(EntryState, WithSpUnknownNeedsTheFramePointer) {
   using namespace x86_64;
-  // On-stack replacement: entered with whatever SP, left through the frame pointer.
+  // On-stack replacement: SP is arbitrary at the entry, and the frame is left through the frame pointer.
   Builder b = describe().entry_state("cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]").leave({-2, -1});
   EXPECT_EQ(rows_of(b, 8), "\n+0: cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]\n+7: cfa=rsp+8 ra=[cfa-8]\n");
 }
 
-// A procedure with two entry points: the second one finds a frame that somebody else built.
+// A procedure with two entry points; the second one finds a frame that other code has built.
 TEST(EntryState, BetweenRegions) {
   using namespace x86_64;
   Builder b = describe().region(8).push({0, 1}, rbx).pop({6, 7}, rbx);

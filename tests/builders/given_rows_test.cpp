@@ -1,4 +1,4 @@
-// Frames that directives cannot say: rows, alone and among directives.
+// Rows for frames that directives cannot express, alone and among directives.
 #include <gtest/gtest.h>
 
 #include "tests/builders/described.h"

@@ -17,7 +17,7 @@
 
 namespace jitunwind::test {
 
-/// Calls its argument if it calls at all.
+/// The code calls its argument, if it calls at all.
 using Function = long (*)(void (*helper)(), long n);
 
 /// Executable memory with everything that was put there registered, one registration a procedure.
@@ -31,7 +31,7 @@ class LiveCode {
   LiveCode(const LiveCode&) = delete;
   LiveCode& operator=(const LiveCode&) = delete;
 
-  /// Null, and a failure of the test, when the description is refused.
+  /// Returns null, and fails the test, if the description is refused.
   template <class Signature = Function>
   Signature add(const std::vector<std::uint8_t>& code, const Result<Description, BuildError>& description) {
     if (!description) {
@@ -68,7 +68,7 @@ class LiveCode {
     const stepping::SingleStepJudge judge{"registered", {&dyn_row_source()}};
     return stepping::single_step(ranges_, body, {&judge, 1}, options);
   }
-  /// Instructions that never ran.
+  /// Counts the instructions that never ran.
   std::size_t missed(const stepping::SingleStepRun& run) const {
     std::size_t count = 0;
     for (const stepping::SteppedCode& c : ranges_)

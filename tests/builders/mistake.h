@@ -1,4 +1,4 @@
-// Mistakes that people make in descriptions, and what they are told.
+// Mistakes that people make in descriptions, and the errors they get.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,13 +21,13 @@ inline void PrintTo(const Mistake& mistake, std::ostream* out) { *out << mistake
 
 inline x86_64::Builder in_47_bytes() { return x86_64::describe("m").size(0x2f); }
 
-/// The error's text; "built" and the rows where there is none.
+/// Returns the error's text; "built" and the rows if there is no error.
 inline std::string what_is_said_of(const Mistake& mistake) {
   const auto built = mistake.builder.build();
   return built ? "built\n" + built->to_text() : built.error().text();
 }
 
-/// Instantiated with each table.
+/// Each table of mistakes instantiates these tests.
 class Mistakes : public testing::TestWithParam<Mistake> {};
 
 inline std::string test_name(const testing::TestParamInfo<Mistake>& info) { return info.param.name; }

@@ -1,4 +1,4 @@
-// Mistakes that people make, what they are told, and in whose words.
+// Mistakes that people make, and the errors that name them in the author's words.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -196,7 +196,8 @@ TEST(NoMistakes, AreTakenForOne) {
   // A register that is saved may be used for anything; the one that is popped into may be any that is not kept.
   EXPECT_EQ(codes_of(in_47_bytes().push({0, 1}, rbx).push({3, 4}).pop({5, 6}, rbx).pop({-2, -1}, rbx)), "built");
   EXPECT_EQ(codes_of(in_47_bytes().push({0, 1}, rbx).push({3, 4}).pop({5, 6}, rcx).pop({-2, -1}, rbx)), "built");
-  // Reloaded before its slot is popped; saved anew after it was reloaded, and after its epilogue.
+  // Here the register is reloaded before its slot is popped; there it is saved anew after it was reloaded, and after
+  // its epilogue.
   EXPECT_EQ(codes_of(in_47_bytes().push({0, 1}, rbx).reload({5, 9}, rbx).pop({-2, -1}, rcx)), "built");
   EXPECT_EQ(codes_of(in_47_bytes().push({0, 1}, rbx).pop({5, 6}, rbx).push({7, 8}, rbx).pop({-2, -1}, rbx)), "built");
   EXPECT_EQ(codes_of(in_47_bytes().push({0, 1}, rbx).remember().pop({5, 6}, rbx).restore({6, 7}).pop({-2, -1}, rbx)),
@@ -215,7 +216,7 @@ TEST(Mistakes, OfSizesNameBoth) {
   EXPECT_EQ(at_null.error().text(), "code that starts at a null pointer (e_range)");
 }
 
-/// Nobody looks at the code, so it may be anywhere.
+/// The code itself is not read, so it may be anywhere.
 TEST(Mistakes, OfRegistrations) {
   const Description any = describe().push({0, 1}, rbx).pop({-2, -1}, rbx).build().value();
   const Description fixed = in_47_bytes().push({0, 1}, rbx).pop({-2, -1}, rbx).build().value();
@@ -243,7 +244,7 @@ TEST(Mistakes, OfRegistrations) {
   }
 }
 
-/// A name ends with its first NUL; all else is the author's, who may mangle it.
+/// A name ends with its first NUL. Everything else is the author's choice, who may mangle it.
 TEST(NoMistakes, OfNames) {
   using namespace std::string_literals;
   const std::pair<std::string, std::string> names[] = {

@@ -1,4 +1,4 @@
-// Each case is a mistake that the compiler must refuse; without a case everything is right and compiles.
+// Each case is a mistake that the compiler must refuse. If no case is chosen, the program is right and compiles.
 #include <utility>
 
 #include "jitunwind/builders/registers_aarch64.h"

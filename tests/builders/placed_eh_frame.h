@@ -1,4 +1,4 @@
-// An .eh_frame of code of this CPU, in memory of its own.
+// An .eh_frame for code of this CPU, in its own memory.
 #pragma once
 
 #include <sys/mman.h>
@@ -18,7 +18,7 @@ Bytes bytes_of(const Array& array) {
   for (const std::uint8_t byte : array) bytes.u8(byte);
   return bytes;
 }
-/// Behind the first instruction a register is saved: ToldFrameCode::k_saved_row.
+/// Instructions that save a register at the first instruction: ToldFrameCode::k_saved_row.
 inline Bytes saved_register() { return bytes_of(ToldFrameCode::k_saves); }
 
 /// A CIE for code of this CPU, with absolute pointers unless `augmentation` says otherwise.
@@ -30,7 +30,7 @@ inline CieSpec host_cie(const std::string& augmentation = "", const Bytes& augme
           .instructions = bytes_of(ToldFrameCode::k_entry)};
 }
 
-/// Writes at the address where the section then is.
+/// An .eh_frame that is written at its final address.
 class EhFrame {
  public:
   explicit EhFrame(std::size_t size = 4096)

@@ -53,7 +53,7 @@ class Writer : FrameState {
   }
 
  private:
-  // Chance.
+  // Random choices.
   bool one_in(unsigned n) { return random_() % n == 0; }
   int below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
   template <class List>
@@ -83,7 +83,7 @@ class Writer : FrameState {
       if (is_saved(reg) == saved) found.push_back(reg);
     return found;
   }
-  /// Bytes between SP as it was with `low` entries, and with fewer.
+  /// Returns the bytes between SP with `low` entries and SP with `high` entries.
   int bytes_between(std::size_t high, std::size_t low) const {
     int bytes = 0;
     for (std::size_t i = high; i < low; ++i) bytes += entries_[i].bytes;
@@ -108,7 +108,7 @@ class Writer : FrameState {
     }
   }
 
-  // Building.
+  // Instructions that build the frame.
   void grow(int count) {
     for (int i = 0; i < count; ++i) {
       grow_once();
@@ -161,7 +161,7 @@ class Writer : FrameState {
     say(Kind::set_frame_pointer, rbp, 0, written([&] { a_.set_frame_pointer(); }));
     pointer_ = entries_.size();
   }
-  /// Into the memory below everything else, if there is room.
+  /// Saves registers into the memory below everything else, if there is room.
   void save_by_move(const std::vector<Reg>& unsaved) {
     if (unsaved.empty() || entries_.empty() || entries_.back().kind != Entry::Kind::area) return push_value();
     Entry& area = entries_.back();
@@ -188,7 +188,7 @@ class Writer : FrameState {
     sp_known_ = false;
   }
 
-  // Using.
+  // Instructions that use the frame.
   void body(int depth) {
     for (int i = below(5); i >= 0; --i) {
       switch (below(6)) {
@@ -214,7 +214,7 @@ class Writer : FrameState {
     a_.call_rdi();
     say(Kind::deallocate, 16, written([&] { a_.deallocate(16); }));
   }
-  /// Something that only a part of the procedure needs.
+  /// Wraps a part of the procedure in something that only this part needs.
   void wrapped(int depth) {
     const std::size_t before = entries_.size();
     grow(1 + below(3));
@@ -237,7 +237,7 @@ class Writer : FrameState {
     }
   }
 
-  // Releasing.
+  // Instructions that release the frame.
   void leave_all() {
     if (pointer_ && (!sp_known_ || one_in(2))) leave_by_pointer();
     shrink_to(0);
@@ -273,7 +273,7 @@ class Writer : FrameState {
       say(Kind::deallocate, bytes, written([&] { a_.deallocate(bytes); }));
     }
   }
-  /// Or not: only some entries can be popped.
+  /// Returns false if the lowest entry cannot be popped.
   bool pop_lowest() {
     const Entry::Kind kind = entries_.back().kind;
     if (kind == Entry::Kind::area || one_in(4)) return false;

@@ -1,4 +1,5 @@
-// Procedures whose frames are built, used and left in ways chosen at random, and what is said of their instructions.
+// Procedures whose frames are built, used and left in ways chosen at random, with the descriptions of their
+// instructions.
 #pragma once
 
 #include <array>
@@ -40,11 +41,11 @@ struct Said {
   std::int64_t number = 0;
 };
 
-/// The description of what was said about a procedure of that size.
+/// Makes the description of a procedure of that size from these statements.
 Result<Description, BuildError> described(const std::vector<Said>& said, std::uint64_t size);
 
-/// long f(void (*helper)(), long n): returns k_random_result, by its n-th early return, or where there is no such one
-/// at its end.
+/// long f(void (*helper)(), long n): returns k_random_result by its n-th early return, or at its end if there is no
+/// such one.
 struct RandomFrame {
   std::vector<std::uint8_t> code;
   std::vector<Said> said;

@@ -68,14 +68,14 @@ TEST(RandomFrames, AreRightAtEveryInstruction) {
   std::printf("%llu instructions\n", static_cast<unsigned long long>(instructions));
 }
 
-/// One change after which the code that is described cannot exist, or not with this frame.
+/// A change that makes the described code impossible, or impossible with this frame.
 struct Mistake {
   const char* name;
-  /// False: there is nothing in this procedure that it could be made in.
+  /// Returns false if nothing in this procedure can be changed so.
   bool (*make)(std::vector<Said>& said, const RandomFrame& frame, std::mt19937_64& random);
 };
 
-/// Any of those that fit, or null.
+/// Returns any of the statements that fit, or null.
 template <class Fits>
 Said* any(std::vector<Said>& said, std::mt19937_64& random, Fits fits) {
   std::vector<Said*> found;
@@ -83,7 +83,7 @@ Said* any(std::vector<Said>& said, std::mt19937_64& random, Fits fits) {
     if (fits(s)) found.push_back(&s);
   return found.empty() ? nullptr : found[random() % found.size()];
 }
-/// False where there is none.
+/// Returns false if there is none.
 template <class Change>
 bool change(Said* one, Change with) {
   if (one != nullptr) with(*one);
@@ -174,7 +174,8 @@ const Mistake k_mistakes[] = {
      }},
 };
 
-// Each right description is held against the code by the test above; a changed one that is accepted, against it.
+// The test above compares each right description with the code. A changed one that is accepted is compared with the
+// right one.
 TEST(RandomFrames, WithOneMistakeAreRefusedOrRight) {
   std::mt19937_64 random(2);
   struct Figures {

@@ -14,7 +14,7 @@ namespace jitunwind::test {
 
 class RegisteredCode {
  public:
-  /// "dyn_directives: cfa=rsp+8 ra=[cfa-8]", "no row", or "error: " and why.
+  /// Returns "dyn_directives: cfa=rsp+8 ra=[cfa-8]", "no row", or "error: " and the reason.
   std::string row_at(CodeAddress at) const {
     MemoryWindow window;
     Lookup lookup(space_, at, window);
@@ -25,7 +25,7 @@ class RegisteredCode {
   }
   std::string row_at(Addr pc) const { return row_at(CodeAddress::interrupted(pc)); }
 
-  /// "" when there is none.
+  /// Returns "" if there is no name.
   std::string name_at(Addr pc) const {
     MemoryWindow window;
     Lookup lookup(space_, CodeAddress::interrupted(pc), window);

@@ -1,4 +1,4 @@
-// Registered code: what a registration owns, what walks find, and how it goes away.
+// Registered code: what a registration owns, what walks find, and what happens when it ends.
 #include "jitunwind/builders/registration.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 
 using namespace x86_64;
 
-// Addresses that no code of this process has: nothing but registrations knows them.
+// Addresses that no code of this process has, so that only registrations know them.
 constexpr Addr k_code = 0x7a00'0000'0000;
 
 Description framed() {
@@ -136,7 +136,8 @@ TEST(Registration, CarriesHandlerAndLsda) {
   }
   EXPECT_EQ(lsda_extension(*a->info()).landing_pad_base, 0u);
   EXPECT_EQ(lsda_extension(*b->info()).landing_pad_base, 9u);
-  // 48 bytes of its own, then the list that all share. An empty region without directives for everybody else.
+  // The registration has 48 bytes of its own, and the list that all share: others begin with an empty region without
+  // directives.
   const unw_dyn_region_info_t* own = a->info()->u.pi.regions;
   EXPECT_EQ(own->insn_count, 0);
   EXPECT_EQ(own->op_count, 2u);
@@ -199,7 +200,7 @@ TEST(Registration, RetiresWithoutWaiting) {
   const std::size_t users = framed().shape().users();
   RetireTicket ticket;
   {
-    // This thread itself is reading the procedure: waiting would never end.
+    // This thread itself is reading the procedure, so waiting would never end.
     const ProcedureHold hold(k_code + 5);
     ASSERT_EQ(hold.info(), made->info());
     const auto retired = made->retire();
@@ -241,7 +242,8 @@ TEST(RegistrationBatch, OfAThousandProceduresThatShareAShape) {
   EXPECT_EQ(d.shape().users(), 1001u);
   EXPECT_EQ(row_at(k_code + 4096 * 777 + 5), k_body);
 
-  // Half of them one by one, the code of the others stays known; then the rest at once.
+  // Half of them are cancelled one by one while the code of the others stays known; then the rest are cancelled at
+  // once.
   std::vector<Registration> half;
   RegistrationBatch rest;
   for (unsigned i = 0; i < 1000; ++i) {

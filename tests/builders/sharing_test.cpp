@@ -41,7 +41,7 @@ TEST(FrameShapes, AThousandProceduresOwnOneRegionList) {
   EXPECT_LT(shared, 512u);  // 128 + 64 bytes of regions, and what keeps them
   std::printf("1000 procedures: 1 shape of %zu bytes\n", shared);
 
-  // Half of them, and then all but the one in the middle, go away.
+  // Half of them are cancelled, and then all but the one in the middle.
   functions.erase(functions.begin(), functions.begin() + 500);
   EXPECT_EQ(functions[0].shape().users(), 500u);
   functions.erase(functions.begin() + 1, functions.end());
@@ -79,7 +79,7 @@ TEST(FrameShapes, AreCountedByCopies) {
 }
 
 TEST(FrameShapes, AreCheckedOnce) {
-  // Known shapes are found again without being checked: the shape's warnings are there all the same.
+  // Known shapes are found again without a check, but with their warnings.
   const Builder warned = describe().region(4).add(2, rsp, 8).add(1, rsp, -8);
   const auto first = warned.build();
   const auto second = Builder(warned).build();
@@ -87,7 +87,7 @@ TEST(FrameShapes, AreCheckedOnce) {
   EXPECT_EQ(first->warnings().size(), 1u);
   EXPECT_EQ(second->warnings().size(), 1u);
   EXPECT_EQ(first->shape(), second->shape());
-  // The size is checked always.
+  // The size is always checked.
   EXPECT_FALSE(Builder(warned).size(3).build());
   EXPECT_FALSE(Builder(warned).size(0).build());
 }

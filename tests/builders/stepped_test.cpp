@@ -1,4 +1,4 @@
-// Code that describes itself as it is emitted, registered and run: the rows are right at every instruction.
+// Code that describes itself as it is emitted is registered and run: the rows are right at every instruction.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -17,7 +17,7 @@ using namespace x86_64;
 /// Each Function returns this, whatever the arguments are. n is 0 or a multiple of 64.
 constexpr int k_result = 4711;
 
-/// One of everything that can be chosen in building a frame.
+/// A value of each choice in building a frame.
 struct Shape {
   enum class Pointer { none, pushed, entered, above_sp } pointer = Pointer::none;
   int saved = 0;         ///< registers besides the frame pointer, in the order of k_saved

@@ -1,5 +1,5 @@
-// The pointer that a procedure is registered with comes back from frames, in signal handlers too, whatever the form of
-// the description; and is nothing where the library's own registration was not used.
+// Frames return the pointer that a procedure was registered with, in signal handlers too, whatever the form of the
+// description is. It is null if the library's own registration was not used.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,5 +1,5 @@
-// The worked examples of docs/directives.md: by directives and by idioms the builder makes the region lists that are
-// spelled there, and they mean the rows that are listed there.
+// The worked examples of docs/directives.md: the builder makes the region lists that are printed there, from directives
+// and from idioms, and they give the rows that are listed there.
 #include <gtest/gtest.h>
 
 #include "tests/builders/described.h"
@@ -151,7 +151,7 @@ TEST(WorkedExamples, Example1WithTheFirstByteAsWhenF) {
   last_byte.add(0x28, rsp, 24).add(0x29, rsp, 8).add(0x2a, rsp, 8);
   const auto exact = last_byte.build();
   ASSERT_TRUE(built && exact);
-  // Rows are looked at on the boundaries of instructions only, and are the same there.
+  // Rows are compared on the boundaries of instructions only, and are the same there.
   for (const unsigned at : {0x00u, 0x01u, 0x04u, 0x05u, 0x09u, 0x0cu, 0x0fu, 0x11u, 0x13u, 0x17u, 0x18u, 0x19u, 0x1au,
                             0x1du, 0x22u, 0x25u, 0x29u, 0x2au, 0x2bu})
     EXPECT_EQ(to_text(*built->row(at, 0x2c), arch::x86_64), to_text(*exact->row(at, 0x2c), arch::x86_64)) << at;
@@ -199,7 +199,7 @@ region -5
   from_end.pop({-5, -3}, r12).pop({-3, -2}, rbx).pop({-2, -1}, rbp);
   Builder of_23 = prologue;
   of_23.size(23).pop({18, 20}, r12).pop({20, 21}, rbx).pop({21, 22}, rbp);
-  // Positions from the start in a procedure of known size come to the same shape.
+  // Positions counted from the start in a procedure of known size give the same shape.
   ASSERT_TRUE(from_end.build() && of_23.build());
   EXPECT_EQ(from_end.build()->shape(), of_23.build()->shape());
 
@@ -223,7 +223,7 @@ region -5
 }
 
 TEST(WorkedExamples, ColdPartOfExample1) {
-  // Entered with the frame of example 1 built.
+  // The procedure is entered with the frame of example 1.
   Builder b = describe().entry_state("cfa=rbp+16 rbx=[cfa-24] rbp=[cfa-16] ra=[cfa-8]", 48);
   b.deallocate({5, 9}, 24).pop({9, 10}, rbx).pop({10, 11}, rbp);
   EXPECT_EQ(rows_of(b, 12), R"(
