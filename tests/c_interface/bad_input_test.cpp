@@ -19,7 +19,7 @@ struct Error : ju_error {
   Error() { ju_error_init(this); }
 };
 
-/// Builders and descriptions that are freed in the end.
+/// Builders and descriptions that are freed at the end.
 struct Builder {
   explicit Builder(ju_cpu cpu = JU_CPU_HOST) { EXPECT_EQ(ju_describe(cpu, "bad", &handle, nullptr), JU_OK); }
   ~Builder() { EXPECT_EQ(ju_builder_free(handle), JU_OK); }
@@ -39,7 +39,7 @@ T* as(void* handle) {
   return static_cast<T*>(handle);
 }
 
-/// Every code has a name, a sentence, and most have something that can be done.
+/// Every code has a name and a sentence, and most have a remedy.
 TEST(CErrors, AreWords) {
   for (const jitunwind::ErrorCode code : {
 #define JITUNWIND_ERROR(name, unw_error, text) jitunwind::ErrorCode::name,
@@ -214,7 +214,7 @@ TEST(CBadInput, HandlesOfAnotherKind) {
   EXPECT_EQ(out, nullptr);
 }
 
-/// The descriptor of somebody else, which is registered, and one that was: neither has an owner here.
+/// A descriptor that another owner has registered, and one that was registered: neither has an owner here.
 TEST(CBadInput, RegistrationsThatAreNotOurs) {
   const unsigned char code[16] = {};
   unw_dyn_info_t info{};
@@ -396,7 +396,7 @@ TEST(CBadInput, InstructionsThatTheCpuDoesNotHave) {
   const Builder x86(JU_CPU_X86_64);
   EXPECT_EQ(ju_store_pair(x86, 0, 4, JU_X86_64_RBX, JU_X86_64_RBP, 8), JU_NO_SUCH_INSTRUCTION);
   EXPECT_EQ(ju_sign_return_address(x86, 0, 4), JU_NO_SUCH_INSTRUCTION);
-  // A description of another CPU is one; it cannot be registered here.
+  // The description of another CPU is good, but it cannot be registered here.
   ju_description* const of_other_cpu = leaf(c_interface::k_other_cpu);
   ju_code code;
   ju_code_init(&code, &code, 16);
@@ -412,7 +412,7 @@ TEST(CBadInput, StringsWithoutEnd) {
   const std::string endless(70000, 'x');
   EXPECT_EQ(ju_describe(JU_CPU_HOST, endless.c_str(), &builder, &error), JU_BAD_STRING);
   EXPECT_STREQ(error.place, "name");
-  // Up to the end of what can be read.
+  // The string reaches up to the end of readable memory.
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   auto* const pages =
       static_cast<char*>(mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
@@ -445,7 +445,7 @@ TEST(CBadInput, StringsWithoutEnd) {
   munmap(pages, 2 * page);
 }
 
-/// Those that are handed over in structures: 5 bytes in front of memory that cannot be read.
+/// Strings in structures are 5 bytes in front of memory that cannot be read.
 TEST(CBadInput, StringsInStructuresWithoutEnd) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   auto* const pages =
@@ -477,7 +477,7 @@ TEST(CBadInput, StringsInStructuresWithoutEnd) {
   ASSERT_EQ(ju_target_of_sample(&sample, nullptr, &target, &error), JU_OK);
   sample.maps = endless;
   EXPECT_EQ(ju_target_renew_sample(target, &sample, &error), JU_BAD_STRING);
-  // Any length is good that has an end.
+  // Any length is good if the string has an end.
   std::string many;
   for (int i = 0; i < 2000; ++i) many += "1000-2000 r-xp 00000000 00:00 0        /a/file/of/some/length\n";
   ASSERT_GT(many.size(), 65536u);

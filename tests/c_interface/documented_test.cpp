@@ -38,7 +38,7 @@ Names declared_in_cpp(const rules::SourceFile& header) {
   return found;
 }
 
-/// "ju_push" of "ju_status ju_push(...": name -> whether a comment stands in front of it.
+/// Maps the name of each declared function, "ju_push" of "ju_status ju_push(...", to whether a comment precedes it.
 std::map<std::string, bool> declared_in_c() {
   static const Pattern function(R"((?:static inline )?(?:const )?\w+\*? (ju_\w+|jitunwind_\w+)\(.*)");
   std::map<std::string, bool> found;
@@ -55,7 +55,7 @@ std::map<std::string, bool> declared_in_c() {
   return found;
 }
 
-/// The page: by header what stands quoted on the left, and all C functions that are named.
+/// The page: for each header the quoted names on the left, and all C functions that are named.
 struct Page {
   std::map<std::string, Names> of_cpp;
   Names of_c;
@@ -95,7 +95,7 @@ TEST(CInterfacePage, OmissionsAreNoticed) {
 TEST(CInterfacePage, HasEveryFunctionOfCpp) {
   const Page page = read_page(rules::read_file("docs/c.md").lines);
   ASSERT_GE(page.of_cpp.size(), 15u);
-  // Those that <jitunwind/jitunwind.h>, <jitunwind/target.h> and the adapters of the library have for users.
+  // The functions of <jitunwind/jitunwind.h>, <jitunwind/target.h> and the library's adapters for users.
   for (const char* const header :
        {"builders/procedure_builder.h", "builders/description.h", "builders/shapes/frame_shape.h",
         "builders/described_rows.h", "builders/frame_handler.h", "builders/registration.h",
@@ -131,7 +131,7 @@ TEST(CInterfacePage, HasEveryFunctionOfC) {
   for (const std::string& name : page.of_c) EXPECT_NE(headers.find(name), std::string::npos) << name << " is not there";
 }
 
-/// every_function.h has them all, but for those that only set what a caller declares.
+/// every_function.h has all functions, except for those that only set what a caller declares.
 TEST(CInterfacePage, EveryFunctionIsHandedWhatIsWrong) {
   Names declared, called;
   for (const auto& function : declared_in_c())
@@ -140,7 +140,7 @@ TEST(CInterfacePage, EveryFunctionIsHandedWhatIsWrong) {
   EXPECT_EQ(without(declared, {"ju_error_init", "ju_code_init"}), called);
 }
 
-/// A JIT compiler that is short enough to be read, and what it needs of the library shorter.
+/// The example of a JIT compiler is short enough to be read, and its use of the library is shorter.
 TEST(CInterface, ExamplesAreShort) {
   std::size_t examples = 0;
   for (const rules::SourceFile& file : rules::source_files()) {
@@ -165,7 +165,7 @@ TEST(CInterface, ExportsWhatItDeclares) {
   for (const Groups& at : all_in(exported, c_name)) EXPECT_EQ(declared.count(at[1]), 1u) << at[1];
 }
 
-/// sdk/c/registers.h is what the CPUs' tables say.
+/// sdk/c/registers.h equals the CPUs' tables.
 TEST(CInterface, RegistersAreThoseOfTheTables) {
   EXPECT_EQ(text_of_file(JITUNWIND_SOURCE_DIR "/sdk/c/registers.h"), output_of(WRITE_REGISTERS))
       << "run " WRITE_REGISTERS " > sdk/c/registers.h";

@@ -13,7 +13,7 @@
 
 namespace {
 
-/// Null, and a failure, where it is refused.
+/// Returns null, and fails the test, if it is refused.
 ju_description* described(const example_in_c& example) {
   ju_builder* builder = nullptr;
   EXPECT_EQ(ju_describe(example.cpu, example.name, &builder, nullptr), JU_OK);
@@ -55,7 +55,7 @@ TEST(CDescriptions, AreThoseOfCpp) {
   }
 }
 
-/// A text function of the interface, whole.
+/// Returns the whole text of a text function of the interface.
 template <class Write>
 std::string whole(Write write) {
   size_t length = 0;
@@ -132,7 +132,7 @@ TEST(CDescriptions, AreThoseOfTheCrates) {
   const std::string crate = JITUNWIND_SOURCE_DIR "/sdk/bindings/rust/jitunwind/tests/";
   EXPECT_EQ(jitunwind::test::text_of_file(crate + "scenarios.txt"), said)
       << "written anew where descriptions have changed on purpose";
-  // The crate has all of them, by their names.
+  // The crate has all examples, by their names.
   const std::string scenarios = jitunwind::test::text_of_file(crate + "scenarios.rs");
   for (std::size_t i = 0; i < examples_in_c_count; ++i)
     EXPECT_NE(scenarios.find("\"" + std::string(examples_in_c[i].name) + "\""), std::string::npos);
@@ -150,7 +150,7 @@ TEST(CDescriptions, RowsOneByOne) {
   EXPECT_EQ(ju_description_row(handle, 14, 14, text, sizeof text, nullptr), JU_E_RANGE);
   EXPECT_EQ(ju_description_check_size(handle, 14, nullptr), JU_OK);
   EXPECT_EQ(ju_description_check_size(handle, 15, nullptr), JU_E_RANGE);
-  // Cut to what there is room for.
+  // The text is cut to the room.
   EXPECT_EQ(ju_description_row(handle, 0, 14, text, 4, nullptr), JU_OK);
   EXPECT_STREQ(text, "cfa");
   EXPECT_EQ(ju_description_free(handle), JU_OK);

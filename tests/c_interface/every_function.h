@@ -1,5 +1,5 @@
 // Every function of the C interface, to be called with arguments that are all wrong in one way. documented_test.cpp
-// sees that none is missing.
+// checks that none is missing.
 #pragma once
 
 #include <jitunwind/c.h>

@@ -1,5 +1,5 @@
-// Each function of the C interface, with arguments that C++ types forbid: a code and a sentence, and nothing has
-// happened.
+// Calls each function of the C interface with arguments that C++ types forbid: the result is a code and a sentence, and
+// nothing else has happened.
 #include "tests/c_interface/every_function.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ struct Error : ju_error {
   Error() { ju_error_init(this); }
 };
 
-/// Room for whatever a function writes or reads: all zeros, as a structure is whose size was never set.
+/// Room for anything that a function writes or reads. It is all zeros, like a structure whose size was never set.
 struct Memory {
   Memory() : bytes(std::size_t{1} << 16) {}
   std::vector<unsigned char> bytes;
@@ -37,7 +37,7 @@ void expect_said(const Function& function, ju_status status, const ju_error& err
   EXPECT_STRNE(error.text, "") << function.name;
 }
 
-/// A handle of each kind, and memory that is none.
+/// A handle of each kind, and memory that is no handle.
 struct Handles {
   Handles() {
     EXPECT_EQ(ju_describe(JU_CPU_HOST, "kind", &builder, nullptr), JU_OK);
@@ -120,7 +120,7 @@ TEST(CEveryFunction, RefusesWhatIsNoHandle) {
   }
 }
 
-/// Whichever handle it is: functions of another kind refuse it, and it stays as it is.
+/// Functions of another kind refuse a handle, and it stays as it is.
 TEST(CEveryFunction, RefusesHandlesOfOtherKinds) {
   Handles handles;
   Memory memory;
@@ -185,7 +185,7 @@ TEST(CEveryFunction, RefusesRegistersOfAnotherCpu) {
     arguments.handle = handles.builder;
     arguments.reg = other;
     const ju_status status = function.call(arguments);
-    // An instruction that the CPU does not have is no better with a register of its own.
+    // An instruction that the CPU lacks is refused even with the CPU's own register.
     EXPECT_TRUE(status == JU_OTHER_CPU || status == JU_NO_SUCH_INSTRUCTION) << function.name << " " << status;
     ++refused;
   }

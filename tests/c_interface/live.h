@@ -1,5 +1,5 @@
-// A procedure that calls what it is told to, described and registered by the C interface, and what walks from below
-// see.
+// A procedure that calls its argument, described and registered by the C interface, and the view of walks from below
+// it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ struct Error : ju_error {
 
 using Call = void (*)(void (*)(void*), void*);
 
-/// Executable memory with one copy of it for each of several procedures.
+/// Executable memory with a copy of the code for each of several procedures.
 class Code {
  public:
   explicit Code(std::size_t copies = 1) {
@@ -66,7 +66,7 @@ inline ju_registration* registered(const ju_description* description, const Code
   return registration;
 }
 
-/// `call` described and registered.
+/// The procedure `call`, described and registered.
 struct Live {
   explicit Live(void* user = nullptr) : description(built(said("jit_call"))) {
     registration = registered(description, code, user);

@@ -78,7 +78,7 @@ TEST(CUseAfterFree, OfRegistrations) {
   ju_registration* const retired = registration(of);
   ASSERT_EQ(ju_retire(retired, nullptr, nullptr), JU_OK);
   EXPECT_EQ(ju_retire(retired, nullptr, nullptr), JU_FREED_HANDLE);
-  // Handed over.
+  // The registration is handed over to a batch.
   ju_batch* batch = nullptr;
   ASSERT_EQ(ju_batch_new(&batch, nullptr), JU_OK);
   ju_registration* const added = registration(of, 16);
@@ -90,7 +90,7 @@ TEST(CUseAfterFree, OfRegistrations) {
   EXPECT_EQ(ju_batch_size(batch), 0u);
   EXPECT_EQ(ju_batch_cancel(batch, nullptr), JU_FREED_HANDLE);
   EXPECT_EQ(ju_batch_free(batch, nullptr), JU_FREED_HANDLE);
-  // Something that was never a handle.
+  // This memory was never a handle.
   std::vector<std::uint64_t> words(64);
   EXPECT_EQ(ju_cancel(reinterpret_cast<ju_registration*>(words.data()), nullptr), JU_BAD_HANDLE);
   EXPECT_EQ(ju_description_free(of), JU_OK);
@@ -121,7 +121,7 @@ TEST(CUseAfterFree, OfObjectsAndTargets) {
   EXPECT_EQ(ju_target_free(target), JU_FREED_HANDLE);
 }
 
-/// A cursor is void with the target that it walks, and with what was known of that target before it was renewed.
+/// A cursor becomes invalid with the target that it walks, and when that target is renewed.
 TEST(CUseAfterFree, OfTargetsByTheirCursors) {
   const std::uint64_t stack[4] = {};
   const ju_reg_value registers[] = {{c_interface::k_sp, reinterpret_cast<std::uintptr_t>(stack)}};
@@ -155,7 +155,7 @@ TEST(CUseAfterFree, OfTargetsByTheirCursors) {
   expect_void(before);
 }
 
-/// Each function, with a handle of its own kind that was freed.
+/// Calls each function with a freed handle of the right kind.
 TEST(CUseAfterFree, ByEveryFunction) {
   ju_builder* const freed_builder = builder();
   ju_description* const freed_description = description();

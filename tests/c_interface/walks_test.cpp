@@ -1,4 +1,4 @@
-// Walks by the C interface find what those of C++ find: from here, from a signal, of threads, of targets.
+// Walks by the C interface equal those of C++: from here, from a signal, of threads, of targets.
 #include <gtest/gtest.h>
 #include <jitunwind/c.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-// .ARM.exidx, made up: every instruction in both byte orders, and what no compiler writes.
+// .ARM.exidx made by hand: every instruction in both byte orders, and entries that no compiler writes.
 #include <gtest/gtest.h>
 
 #include <initializer_list>

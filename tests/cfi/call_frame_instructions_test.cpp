@@ -6,7 +6,7 @@
 namespace jitunwind::test {
 namespace {
 
-/// Code of 64 bytes at 0x1000 with these instructions behind the usual CIE.
+/// Returns the rows of 64 bytes of code at 0x1000 with these instructions behind the usual CIE.
 std::string rows(const Bytes& instructions, const CieSpec& cie = {}, const Arch& arch = arch::x86_64) {
   CfiSection section;
   const Addr at = section.cie(cie);
@@ -101,7 +101,7 @@ TEST(CallFrameInstructions, SigningStateOfTheReturnAddress) {
             "+0: cfa=sp\n+4: cfa=sp ra_sign_state=1\n+8: cfa=sp\n+c: cfa=sp ra_sign_state=3\n"
             "+10: cfa=sp ra_sign_state=2\n+14: cfa=sp");
   EXPECT_EQ(rows({0x0a, 0x2d, 0x41, 0x0b}, cie, arch::aarch64), "+0: cfa=sp ra_sign_state=1\n+4: cfa=sp");
-  // gcc 15 sets it, clang toggles it.
+  // gcc 15 sets the state, clang toggles it.
   EXPECT_EQ(rows({0x16, 34, 1, 0x31, 0x41, 0x2d}, cie, arch::aarch64), "+0: cfa=sp ra_sign_state=1\n+4: cfa=sp");
   EXPECT_EQ(rows({0x2d, 0x41, 0x16, 34, 1, 0x30}, cie, arch::aarch64), "+0: cfa=sp ra_sign_state=1\n+4: cfa=sp");
   EXPECT_EQ(rows({0x07, 34, 0x2d}, cie, arch::aarch64),
@@ -166,7 +166,7 @@ TEST(CallFrameInstructions, EveryPrefixIsRowsOrAnError) {
   }
 }
 
-// libgcrypt.so.20.4.1 of Debian 12, .eh_frame+0xeb30, which readelf reads so: libgcc keeps the offset.
+// libgcrypt.so.20.4.1 of Debian 12 has this at .eh_frame+0xeb30. readelf reads it so, and libgcc keeps the offset.
 TEST(CallFrameInstructions, RegisterBehindAnExpressionTakesTheLastOffset) {
   EXPECT_EQ(rows({0x0e, 56, 0x41, 0x0d, 0, 0x41, 0x0f, 6, 0x77, 0x98, 4, 6, 0x23, 56, 0x41, 0x0d, 7}),
             "+0: cfa=rsp+56 ra=[cfa-8]\n+1: cfa=rax+56 ra=[cfa-8]\n+2: cfa=[rsp+536]+56 ra=[cfa-8]\n"

@@ -1,4 +1,4 @@
-// Rows -> .eh_frame: bytes as expected, what cannot be said, and the way back.
+// Rows -> .eh_frame: the expected bytes, rows that cannot be encoded, and the way back.
 #include "jitunwind/unwind_core/emit/eh_frame.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ std::vector<OffsetRow> parsed(const std::vector<std::string>& lines, ExpressionP
   return rows;
 }
 
-/// The rows as they come back; the error's line when they cannot be written.
+/// Writes the rows and reads them back; returns the error's line if they cannot be written.
 std::string there_and_back(const std::vector<OffsetRow>& rows, AddrRange code = k_code,
                            const Arch& arch = arch::x86_64) {
   const auto bytes = emit_eh_frame({.code = code, .rows = rows}, arch);
@@ -66,7 +66,7 @@ TEST(EmitEhFrame, Bytes) {
   const auto bytes = emit_eh_frame({.code = k_code, .rows = rows, .personality = 0x1122, .lsda = 0x3344}, arch::x86_64);
   ASSERT_TRUE(bytes);
   EXPECT_EQ(hex(*bytes),
-            // CIE: length, id, version 1, "zPLR", 1, -8, 16, 11 bytes: personality, LSDA and code absolute
+            // The CIE: length, id, version 1, "zPLR", 1, -8, 16, 11 bytes: personality, LSDA and code absolute.
             "24000000"
             "00000000"
             "01"
@@ -81,7 +81,7 @@ TEST(EmitEhFrame, Bytes) {
             "0c0708"  // def_cfa rsp, 8
             "9001"    // offset rip, 1
             "000000000000"
-            // FDE: length, distance to the CIE, begin, size, 8 bytes: LSDA
+            // The FDE: length, distance to the CIE, begin, size, 8 bytes: LSDA.
             "2c000000"
             "2c000000"
             "00100000007f0000"
@@ -100,7 +100,7 @@ TEST(EmitEhFrame, Bytes) {
             "00000000");
 }
 
-/// The key of signed return addresses, without which other unwinders authenticate by the wrong one.
+/// Other unwinders authenticate by the wrong key if the CIE does not name the key of signed return addresses.
 TEST(EmitEhFrame, KeyOfSignedAddresses) {
   for (const SigningKey key : {SigningKey::a, SigningKey::b}) {
     ExpressionPool pool;
@@ -137,7 +137,7 @@ TEST(EmitEhFrame, EveryRule) {
       {"+0: cfa=rsp+8 rbx=0 rbp=31 r12=32 r13=-1 r14=-9223372036854775808 ra=[cfa-8]"},
       {"+0: cfa=rsp+8 ra=[cfa-8] args=16", "+1: cfa=rsp+8 ra=[cfa-8] args=4294967295", "+2: cfa=rsp+8 ra=[cfa-8]"},
       {"+0: cfa=rsp+8 rbx=[rsp+168] ra=[rsp+160] signal", "+1: cfa=rsp+16 rbx=[rsp+168] ra=[rsp+160] signal"},
-      // Slots between words: the factor becomes -1.
+      // Slots between words make the factor -1.
       {"+0: cfa=rsp+8 rbx=[cfa-13] rbp=cfa+3 ra=[cfa-8]", "+1: cfa=rsp-3 rbx=[cfa-9223372036854775808] ra=[cfa-8]"},
   };
   for (const auto& lines : cases) {
@@ -233,7 +233,7 @@ TEST(EmitEhFrame, SeveralProceduresOfOneCie) {
       EXPECT_EQ(fde.cie.personality.value, cie == 0 ? 0u : 0x99u);
       EXPECT_EQ(rows_of(fde, context), "+0: cfa=rsp+8 ra=[cfa-8]\n+1: cfa=rsp+16 ra=[cfa-8]");
     }
-  // A buffer that is too small says how large it must be, and nothing is written behind it.
+  // The writer returns the needed size if a buffer is too small, and writes nothing behind its end.
   for (std::size_t room = 0; room < writer.size(); ++room) {
     std::vector<std::byte> small(room);
     EhFrameWriter short_writer(arch::x86_64, small);

@@ -1,4 +1,4 @@
-// CIEs and FDEs in every version, length form, augmentation and pointer encoding, and as liars make them.
+// CIEs and FDEs in every version, length form, augmentation and pointer encoding, and corrupt ones.
 #include <gtest/gtest.h>
 
 #include "tests/cfi/rows_of.h"
@@ -12,7 +12,7 @@ using Format = CfiContext::Format;
 const CfiContext k_eh{.arch = arch::x86_64};
 
 Result<Fde> read(const CfiSection& section, Addr at, const CfiContext& context = k_eh) {
-  // A copy of its own on the heap: a read behind the end is one that AddressSanitizer sees.
+  // The bytes are copied to the heap, where AddressSanitizer notices a read behind the end.
   static std::vector<std::byte> bytes;
   const SectionBytes original = section.section();
   bytes.assign(original.bytes.begin(), original.bytes.end());
@@ -21,7 +21,7 @@ Result<Fde> read(const CfiSection& section, Addr at, const CfiContext& context =
   return read_fde(view, context, at);
 }
 
-/// "begin..end" of an FDE, or the error's line.
+/// Returns "begin..end" of an FDE, or the error's line.
 std::string range_of(const Result<Fde>& fde) {
   if (!fde) return error_line(fde.error());
   char text[64];
@@ -94,7 +94,7 @@ TEST(CfiEntry, Augmentations) {
   EXPECT_EQ(
       range_of(read_with({.augmentation = "zR", .augmentation_data = {0x03}}, Bytes().u32(0x1000).u32(16).block({}))),
       "1000..1010");
-  // Data of the augmentation that nobody knows, in the CIE and in the FDE.
+  // The CIE and the FDE have augmentation data that no reader knows.
   EXPECT_EQ(range_of(read_with({.augmentation = "zX", .augmentation_data = {1, 2, 3}},
                                section.bytes().u64(0x1000).u64(16).block({4, 5}))),
             "1000..1010");
@@ -104,13 +104,13 @@ TEST(CfiEntry, Augmentations) {
   for (const char* const hidden : {"zXR", "zXL", "zXP"})
     EXPECT_EQ(range_of(read_with({.augmentation = hidden, .augmentation_data = {1, 2, 3}}, fde_with_data)),
               "error bad_augmentation: CIE");
-  // gcc 2: the address of exception data behind the string.
+  // gcc 2 writes the address of exception data behind the string.
   EXPECT_EQ(range_of(read_with({.augmentation = "eh", .eh_data = section.bytes().u64(0xdddd)}, fde_without_data)),
             "1000..1010");
   for (const char* const unknown : {"R", "S", "armcc+", "x"})
     EXPECT_EQ(range_of(read_with({.augmentation = unknown}, fde_without_data)),
               "error bad_augmentation: augmentation of a CIE");
-  // Letters ask for more than the data are.
+  // The letters need more data than there is.
   for (const char* const longer : {"zR", "zL", "zP", "zRL"})
     EXPECT_EQ(range_of(read_with({.augmentation = longer}, fde_with_data)), "error truncated: CIE");
 }
@@ -213,7 +213,7 @@ TEST(CfiEntry, RangesOfFdes) {
   for (const auto& c : cases) {
     CfiSection section(0x10000);
     CieSpec spec{.augmentation = "zR", .augmentation_data = {c.encoding}};
-    // The FDE's address field on a multiple of 8, for "aligned".
+    // The FDE's address field is on a multiple of 8, for "aligned".
     while ((spec.instructions.size() + 17) % 8 != 0) spec.instructions.u8(0);
     const Addr cie = section.cie(spec);
     const auto fde = read(section, section.fde(cie, Bytes(c.address_and_length).block({})));

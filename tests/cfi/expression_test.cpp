@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t k_min = std::uint64_t{1} << 63;
 constexpr std::uint64_t minus(std::uint64_t value) { return ~value + 1; }
 
-/// A CPU as x86-64 with words of another size and order.
+/// A CPU like x86-64 with words of another size and order.
 Arch variant(std::uint8_t word_size, bool big_endian) {
   Arch arch = arch::x86_64;
   arch.word_size = word_size;

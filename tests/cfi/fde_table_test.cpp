@@ -1,4 +1,4 @@
-// .eh_frame_hdr and other tables of (start, FDE) pairs, in every encoding, and lying ones.
+// .eh_frame_hdr and other tables of (start, FDE) pairs, in every encoding, and corrupt ones.
 #include "jitunwind/unwind_core/sources/cfi/fde_table.h"
 
 #include <gtest/gtest.h>
@@ -17,14 +17,14 @@ struct Pair {
 };
 const std::vector<Pair> k_pairs{{0x1000, 0x41000}, {0x1100, 0x41100}, {0x1100, 0x41180}, {0x3000, 0x41200}};
 
-/// A table with members of `width` bytes: value - start_base and value - fde_base.
+/// Makes a table with members of `width` bytes: value - start_base and value - fde_base.
 Bytes pairs(const std::vector<Pair>& list, unsigned width, Addr start_base, Addr fde_base, bool big_endian = false) {
   Bytes bytes = Bytes::in_order(big_endian);
   for (const Pair& p : list) bytes.number(p.start - start_base, width).number(p.fde - fde_base, width);
   return bytes;
 }
 
-/// "start->fde" of the pair that is found.
+/// Returns "start->fde" of the pair that is found.
 std::string found_at(const FdeTable& table, Addr pc, const Bytes& bytes, bool big_endian = false) {
   FoundFde found;
   if (!search(table, pc, big_endian, bytes.vector(), found)) return "none";

@@ -1,4 +1,5 @@
-// .eh_frame and .debug_frame as sources: made-up modules in every layout, and this process beside libgcc's own search.
+// .eh_frame and .debug_frame as sources: modules made by hand in every layout, and this process compared with libgcc's
+// own search.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <link.h>
@@ -11,7 +12,7 @@
 #include "tests/cfi/rows_of.h"
 #include "tests/support/fake_memory.h"
 
-// libgcc's unwind-dw2-fde.h; exported by libgcc_s.so.1 as GCC_3.0.
+// The structure of libgcc's unwind-dw2-fde.h; libgcc_s.so.1 exports the function as GCC_3.0.
 struct dwarf_eh_bases {
   void* tbase;
   void* dbase;
@@ -24,7 +25,7 @@ namespace {
 
 constexpr Addr k_base = 0x400000;
 
-/// One module over everything between 4 and 5 MiB.
+/// One module that has everything between 4 and 5 MiB.
 class OneModule final : public ModuleFinder {
  public:
   Module module;
@@ -46,7 +47,7 @@ struct Space {
   MemoryWindow window;
   AddressSpace space{arch::x86_64, memory, modules, {}, {}};
 
-  /// The row as text, "none", or the error's line.
+  /// Returns the row as text, "none", or the error's line.
   std::string row(const RowSource& source, CodeAddress at) {
     Lookup lookup(space, at, window);
     FrameRow row;
@@ -266,7 +267,7 @@ TEST(FrameSectionSources, DebugFrameOfALoadedFile) {
   EXPECT_EQ(info.origin, RowOrigin::debug_frame);
 }
 
-/// Every executable page of every loaded object, some addresses of each: the same FDE as libgcc, or none as libgcc.
+/// Some addresses of every executable page of every loaded object have the same FDE as in libgcc, or none as in libgcc.
 TEST(FrameSectionSources, LibgccFindsTheSameFdes) {
   struct Walk {
     LocalMemory memory;

@@ -1,5 +1,5 @@
-// CIEs that are kept by their bytes, and compact rows straight from call frame instructions: those of the general way,
-// and nothing is kept that depends on more.
+// CIEs kept by their bytes, and compact rows straight from call frame instructions. They equal those of the general
+// way, and nothing is kept that depends on more.
 #include <gtest/gtest.h>
 
 #include "jitunwind/unwind_core/sources/cfi/compact_cfi_p.h"
@@ -15,7 +15,7 @@ CieSpec cie_of(const char* augmentation, const Bytes& data, const Bytes& instruc
   return {.augmentation = augmentation, .augmentation_data = data, .instructions = instructions};
 }
 CieSpec usual() { return cie_of("zR", {0x1b}); }
-/// `personality`: how far it is away.
+/// `personality` is its distance.
 CieSpec with_handlers(std::uint32_t personality) {
   return cie_of("zPLR", Bytes{0x9b}.u32(personality).u8(0x1b).u8(0x1b));
 }
@@ -47,7 +47,7 @@ class KnownCiesTest : public testing::Test {
     CompactCode code;
     return read(section.bytes.section(), section.fde, section.begin, code);
   }
-  /// Wherever the short way finds a row, it is that of the general way. How often it does.
+  /// Compares the short way with the general one wherever it finds a row. Returns how often it does.
   std::size_t same_rows(const Section& section) {
     const CompactLayout layout(*arch_);
     SectionView view(section.bytes.section());
@@ -87,7 +87,7 @@ TEST_F(KnownCiesTest, WhateverThePersonality) {
   EXPECT_EQ(same_rows(other), k_size);
   EXPECT_FALSE(is_known(Section(with_handlers(0x100), {})));
   EXPECT_FALSE(is_known(Section(with_handlers(0x100), {1, 2, 3, 4, 5})));
-  // Eight different ones are known; what differs in the personality alone is one.
+  // Eight different CIEs are kept; CIEs that differ in the personality alone count as one.
   for (std::uint32_t personality = 0; personality < 100; ++personality)
     EXPECT_TRUE(is_known(Section(with_handlers(0x1000 + personality), lsda)));
   EXPECT_TRUE(is_known(Section(usual())));
@@ -122,7 +122,7 @@ TEST_F(KnownCiesTest, NotWithExpressions) {
 }
 
 TEST_F(KnownCiesTest, NotWhereThePlaceCounts) {
-  // A personality aligned to a word: what is behind it moves with the CIE.
+  // The personality is aligned to a word, so the fields behind it move with the CIE.
   EXPECT_FALSE(is_known(Section(cie_of("zPR", Bytes{0x50}.fill(7, 0).u64(0x1000).u8(0x1b), {0x0c, 7, 8, 0}))));
   EXPECT_FALSE(is_known(Section(cie_of("zR", {0x00}))));
 }
@@ -135,7 +135,7 @@ TEST_F(KnownCiesTest, EightOfThem) {
   EXPECT_TRUE(is_known(Section(usual())));
 }
 
-/// Every instruction that a compact row can say something of, and what it cannot.
+/// Every instruction that a compact row can express, and some that it cannot.
 TEST_F(KnownCiesTest, InstructionByInstruction) {
   EXPECT_EQ(same_rows({}), k_size);
   EXPECT_EQ(same_rows({0x44, 0x0e, 0x80, 2, 0x44, 0x0e, 0x80, 0x80, 4}), k_size) << "numbers of several bytes";
@@ -161,7 +161,7 @@ TEST_F(KnownCiesTest, InstructionByInstruction) {
   EXPECT_EQ(same_rows({0x7f, 0x0e, 16, 0x7f}), k_size) << "beyond the end of the code";
 }
 
-/// Every length of the section, and every byte of it changed: never other rows, and nothing behind the end is read.
+/// Every length of the section, and every changed byte: the rows are never others, and nothing behind the end is read.
 TEST_F(KnownCiesTest, BrokenBytes) {
   const Section section(usual());
   const CompactLayout layout(*arch_);

@@ -1,4 +1,4 @@
-// Expressions that the decoder turns into plain rules mean what they meant: both forms are applied to random frames.
+// Expressions that the decoder turns into plain rules keep their meaning: both forms are applied to random frames.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -31,7 +31,7 @@ class KnownForms : public testing::Test {
     return Bytes{0x70u + reg}.sleb(offset);
   }
 
-  /// + k, in one of its spellings.
+  /// Appends + k in one of its spellings.
   Bytes plus(std::int64_t k) {
     switch (below(4)) {
       case 0:
@@ -75,7 +75,7 @@ TEST_F(KnownForms, LoadedCfa) {
     new_frame();
     Bytes expression = breg(static_cast<RegNum>(below(16)), static_cast<std::int64_t>(below(256)) - 128).u8(0x06);
     if (below(3) != 0) expression.add(plus(static_cast<std::int64_t>(below(65536)) - 32768));
-    // The return address is left in a register: the CFA itself is any number.
+    // The return address is left in a register, because the CFA itself is any number.
     const FrameRow row = row_of(Bytes{0x0f}.block(expression).add({0x09, 16, 0}));
     ASSERT_EQ(row.cfa.kind, CfaRule::Kind::deref);
     ASSERT_EQ(applied(row).cfa, value_of(expression, std::nullopt));

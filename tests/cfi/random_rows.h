@@ -16,7 +16,7 @@ class RandomRows {
   RandomRows(std::mt19937_64& random, const Arch& arch, ExpressionPool& pool, unsigned offset_bits = 64)
       : random_(random), arch_(arch), pool_(pool), offset_bits_(offset_bits) {}
 
-  /// Up to 16 rows, each a few changes away from the one before, at growing distances.
+  /// Returns up to 16 rows at growing distances, each a few changes away from the one before.
   std::vector<OffsetRow> procedure() {
     FrameRow row = entry_row(arch_);
     std::uint64_t offset = 0;
@@ -43,7 +43,7 @@ class RandomRows {
     const auto value = static_cast<std::int64_t>(random_()) >> (64 - offset_bits_ + below(offset_bits_));
     return below(8) == 0 ? value : value / 8 * 8;
   }
-  /// Operations that the engine does not know by another name.
+  /// Returns operations that the engine does not know in another form.
   Expression expression() {
     std::vector<std::byte> bytes{std::byte{0x96}};
     for (unsigned count = below(6); count > 0; --count) bytes.push_back(static_cast<std::byte>(0x30 + below(32)));

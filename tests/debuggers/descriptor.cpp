@@ -10,7 +10,8 @@
 extern "C" {
 [[gnu::used, gnu::visibility(JITUNWIND_TEST_VISIBILITY)]] constinit jit_descriptor __jit_debug_descriptor{1, 0, nullptr,
                                                                                                           nullptr};
-/// Called before the library is relocated as well: no calls of a sanitizer's, and of the program's only when it is.
+/// The function is also called before the library is relocated: it calls no function of a sanitizer, and one of the
+/// program's only after the relocation.
 [[gnu::used, gnu::noinline, gnu::no_sanitize_thread, gnu::no_sanitize_address,
   gnu::visibility(JITUNWIND_TEST_VISIBILITY)]] void
 __jit_debug_register_code() {

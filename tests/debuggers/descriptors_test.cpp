@@ -1,4 +1,4 @@
-// All descriptors of the process have the same files, those of libraries that come and go as well.
+// All descriptors of the process have the same files, including those of libraries that come and go.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -28,7 +28,7 @@ namespace {
 using namespace debuggers_test;
 using namespace jitunwind;
 
-/// A library with a descriptor that our calls do not mean.
+/// A library with a descriptor that our calls do not refer to.
 class Library {
  public:
   explicit Library(const char* path) : path_(path), handle_(::dlopen(path, RTLD_NOW | RTLD_LOCAL)) {
@@ -106,7 +106,7 @@ TEST_P(Descriptors, KeepWhatOthersHaveThere) {
   theirs.first_entry = nullptr;
 }
 
-/// It would take one file for two. Others look at one descriptor, and which is not known.
+/// The debugger would take one file for two. It reads one descriptor, and nobody knows which.
 TEST_P(Descriptors, GdbIsToldOnce) {
   for (const char* const name : {"gdb", "lldb-server"}) {
     traced_by(name, [&] {

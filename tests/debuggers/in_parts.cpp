@@ -1,5 +1,5 @@
-// No code made at run time: main() calls a function that stops, and has code that is seldom run, which gcc moves to a
-// part of its own, main.cold, if it may.
+// A program without code made at run time. Its main() calls a function that stops, and has code that is seldom run,
+// which gcc moves to a part of its own, main.cold, if it may.
 #include <cstdio>
 #include <cstdlib>
 #include <string>

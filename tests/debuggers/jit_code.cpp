@@ -22,7 +22,7 @@
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/rows/row_text.h"
 
-// Code with the layout of "registers"; what it calls, and how, is of no account.
+// Code with the layout of "registers"; its callee and its call do not matter.
 asm(R"(
         .text
         .type debuggers_alias_model, @function
@@ -57,14 +57,14 @@ using namespace jitunwind;
 
 namespace {
 
-/// Bytes in a page of their own, described by hand.
+/// Bytes on their own page, described by hand.
 class HandWritten final : public JitCode::Impl {
  public:
   HandWritten(const std::string& shape, const std::string& name, void (*callee)(), void* page) : page_(page) {
     using namespace x86_64;
     auto builder = describe(name);
     if (shape == "trap") {
-      // The row at the trap is not that of the instruction before it.
+      // The row at the trap differs from that of the instruction before it.
       op({0x53}), op({0x0f, 0x0b}), op({0x5b}), op({0xc3});  // push rbx; ud2; pop rbx; ret
       builder.push({0, 1}, rbx).pop({3, 4}, rbx);
     } else if (shape == "rows") {
@@ -106,7 +106,7 @@ class HandWritten final : public JitCode::Impl {
   }
   Addr start() const override { return std::bit_cast<std::uintptr_t>(page_); }
   std::vector<unsigned> instructions() const override { return instructions_; }
-  /// The page, when nothing describes it any more.
+  /// Returns the page when nothing describes it any more.
   void* release() {
     (void)registration_.cancel();
     return std::exchange(page_, nullptr);

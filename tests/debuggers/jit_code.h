@@ -15,7 +15,7 @@ class JitCode {
    public:
     virtual ~Impl() = default;
     virtual jitunwind::Addr start() const = 0;
-    /// Their offsets; none where they are not known.
+    /// The offsets of the instructions; empty if they are not known.
     virtual std::vector<unsigned> instructions() const = 0;
   };
 
@@ -30,11 +30,11 @@ class JitCode {
 
   void (*entry() const)();
   jitunwind::Addr start() const;
-  /// "row +4: cfa=rsp+16 ra=[cfa-8]" for each instruction.
+  /// Returns "row +4: cfa=rsp+16 ra=[cfa-8]" for each instruction.
   std::string rows() const;
 
   void cancel();
-  /// Cancels, and puts other code at the same address where that is ours to choose.
+  /// Cancels, and puts other code at the same address if we can choose it.
   void replace(const std::string& shape, const std::string& name, void (*callee)());
 
  private:

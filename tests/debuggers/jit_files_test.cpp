@@ -1,4 +1,4 @@
-// The list of files for debuggers, read as a debugger would, by libelf: always what is registered, no more and no less.
+// The list of files for debuggers, read by libelf as a debugger would read it: it always equals the registered code.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -69,7 +69,7 @@ TEST_F(JitFiles, RetiredGoesWithTheNextChangeOrFlush) {
   ASSERT_TRUE(cancel_procedure(fresh.info()));
 }
 
-// Registered and cancelled at random, in slots side by side and far apart, in batches and one by one.
+// Procedures are registered and cancelled at random, in slots side by side and far apart, in batches and one by one.
 TEST_F(JitFiles, AlwaysWhatIsRegistered) {
   ASSERT_TRUE(attach_gdb());
   constexpr std::size_t k_slots = 3000;

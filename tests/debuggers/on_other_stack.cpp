@@ -1,5 +1,5 @@
-// Stops in work that a handler on a small signal stack has done elsewhere: on a stack at higher addresses with an
-// argument, at lower ones without.
+// Stops in work that a handler on a small signal stack does on another stack: at higher addresses with an argument, at
+// lower ones without.
 #include <signal.h>
 #include <sys/mman.h>
 

@@ -1,4 +1,4 @@
-// A library with a copy of its own of ours.
+// A library with its own copy of our library.
 #include <vector>
 
 #include "tests/debuggers/jit_code.h"

@@ -1,4 +1,4 @@
-// Values for GDB to print, and what they should be printed as: the library's own text.
+// Values for GDB to print, and the expected output: the library's own text.
 #include <cstdio>
 #include <string>
 

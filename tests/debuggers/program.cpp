@@ -45,7 +45,7 @@ std::string other(const std::string& shape) {
   return shape.substr(0, by) + (shape.substr(by) == "registers" ? "frame_pointer" : "registers");
 }
 
-/// An own page each, which is used again by what takes the place of the first.
+/// Each code has its own page, which its replacement uses again.
 void run(const std::string& shape, const std::string& what) {
   JitCode outer(shape, "jit_outer", middle);
   JitCode called(shape, "jit_inner", stop_here);
@@ -86,7 +86,7 @@ void run_in_child(const std::string& shape) {
   std::_Exit(0);
 }
 
-/// The library in which the inner function is registered has a copy of ours.
+/// The library that registers the inner function has a copy of ours.
 void run_copies(const std::string& shape) {
   void* const plugin = ::dlopen(DEBUGGED_PLUGIN, RTLD_NOW | RTLD_LOCAL);
   using Make = void (*(*)(const char*, const char*, void (*)()))();
@@ -112,7 +112,7 @@ void run_signal(const std::string& shape) {
   jitunwind_marked_call(outer.entry());
 }
 
-/// So many that files are merged, and written anew.
+/// There are so many procedures that files are merged and written anew.
 void run_many(const std::string& shape, unsigned count) {
   std::vector<std::unique_ptr<JitCode>> all;
   for (unsigned i = 0; i < count; ++i)

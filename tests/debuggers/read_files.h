@@ -1,4 +1,4 @@
-// The list of files for debuggers, read as a debugger would, by libelf.
+// The list of files for debuggers, read by libelf as a debugger would read it.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ struct Known {
 };
 using Symbols = std::map<jitunwind::Addr, Known>;
 
-/// All files together, between two changes of the registry. Fails the test where they are not as they should be;
+/// Returns the symbols of all files, between two changes of the registry. The test fails if the files are wrong;
 /// sections of different files must not overlap.
 Symbols debugger_reads(std::size_t* sections = nullptr);
 Symbols debugger_reads(const jit_descriptor& descriptor, std::size_t* sections = nullptr);

@@ -41,7 +41,7 @@ std::unique_ptr<Procedure> make(std::size_t i) {
 
 using Procedures = std::vector<std::unique_ptr<Procedure>>;
 
-/// So many one by one that some wait.
+/// Registers procedures one by one until some wait.
 void register_until_some_wait(Procedures& all) {
   g_debugger_is_slow = true;
   while (gdb_statistics().waiting == 0) {
@@ -107,7 +107,7 @@ TEST(Traced, TheFirstAfterARestIsKnownAtOnce) {
   });
 }
 
-/// Whether changes wait in between depends on what hand-overs take of this machine's time.
+/// It depends on the time that hand-overs take on this machine whether changes wait in between.
 TEST(Traced, WhatIsGoneIsForgottenAtOnceAndTheRestComesBack) {
   for (const char* const name : {"gdb", "lldb-server"}) {
     traced_by(name, [] {
@@ -170,7 +170,7 @@ TEST(Traced, RetiredOnesDoNotComeBack) {
 }
 
 #if defined(DEBUGGED_PLUGIN)
-/// A library with a copy of its own of ours, which is attached by the environment and uses this program's list.
+/// A library with its own copy of our library. The environment attaches it, and it uses this program's list.
 class Plugin {
  public:
   Plugin() {

@@ -5,8 +5,7 @@
 
 namespace debuggers_test {
 
-/// Runs it in a child that is traced by a debugger of this name, which has what GoogleTest says of it as its exit
-/// status.
+/// Runs it in a child that a debugger of this name traces. The child's exit status is GoogleTest's result.
 void traced_by(const char* name, const std::function<void()>& run);
 
 }  // namespace debuggers_test

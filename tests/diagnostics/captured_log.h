@@ -15,7 +15,7 @@
 
 namespace jitunwind::test {
 
-/// A pipe that takes a megabyte, and gives what is in it.
+/// A pipe that holds a megabyte, and returns its contents.
 class Pipe {
  public:
   Pipe() {

@@ -44,7 +44,7 @@ struct Dumped {
         this);
   }
 
-  /// How many others are between it and the function that it calls depends on what was inlined.
+  /// Inlining decides how many other frames lie between it and the function that it calls.
   std::string line_of_frame() const {
     const auto at = std::find(pcs.begin(), pcs.end(), frame.return_address());
     return at == pcs.end() ? "none" : lines_of(text).at(static_cast<std::size_t>(at - pcs.begin()));

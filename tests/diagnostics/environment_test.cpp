@@ -1,4 +1,4 @@
-// Words in the environment: which are known, which are named, and who does not look.
+// Words in the environment: the known ones, the reported ones, and the processes that ignore them.
 #include "jitunwind/unwind_core/environment.h"
 
 #include <gtest/gtest.h>

@@ -24,7 +24,7 @@ bool has_line(const std::vector<std::string>& lines, const std::string& line) {
   return std::find(lines.begin(), lines.end(), line) != lines.end();
 }
 
-/// Walks out of a frame that nobody has walked through.
+/// Walks from a frame that no walk has passed before.
 struct ThroughJit {
   JitFrame frame;
   StopReason stop = StopReason::none;
@@ -149,7 +149,7 @@ TEST(Log, HasWhatTheRegistryRefuses) {
       has_line(lines, "jitunwind registry: refused to retire: not_registered, descriptor is not registered" + at));
 }
 
-/// A name is the program's, and may be anything, or nowhere.
+/// The program chooses the name: it may be any bytes, or an unreadable address.
 TEST(Log, ReadsNamesWithCare) {
   const CapturedLog log(LogTopic::registry);
   const std::string longer = "\x1b[2J" + std::string(1000, 'n');

@@ -1,5 +1,5 @@
-// Prints whether the kernel says that this process is not to trust its environment, the bits of the words in it, and
-// whether the library keeps rows.
+// Prints whether the kernel tells this process not to trust its environment, the bits of the words in it, and whether
+// the library keeps rows.
 #include <sys/auxv.h>
 
 #include <array>
@@ -8,7 +8,7 @@
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/environment.h"
 
-/// LeakSanitizer traces the process that it looks at, and nobody may trace one that changed its user.
+/// LeakSanitizer traces the process that it checks, and a process that changed its user may not be traced.
 extern "C" int __lsan_is_turned_off() { return 1; }
 
 int main() {

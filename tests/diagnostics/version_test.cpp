@@ -1,4 +1,4 @@
-// The version has one place, CMake's project(), and one value everywhere.
+// The version is defined in one place, CMake's project(), and has one value everywhere.
 #include <gtest/gtest.h>
 #include <jitunwind/jitunwind.h>
 

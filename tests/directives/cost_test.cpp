@@ -1,4 +1,4 @@
-// Look-ups run in signal handlers: they allocate nothing and use little stack, whatever the description is like.
+// Lookups run in signal handlers: they allocate nothing and use little stack, whatever the description is.
 #include <gtest/gtest.h>
 
 #include <sys/mman.h>
@@ -17,7 +17,7 @@ std::atomic<bool> g_counting{false};
 std::atomic<unsigned> g_allocations{0};
 }  // namespace
 
-// The sanitizers bring their own allocator, and need stack of their own: there is nothing to measure then.
+// The sanitizers bring their own allocator and need stack of their own, so nothing can be measured.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(JITUNWIND_CLANG_SANITIZER)
 #define MEASURES 1
 extern "C" {
@@ -35,7 +35,7 @@ namespace {
 using rows::CaseRegion;
 using rows::k_code;
 
-// A whole step may use 16 KiB; this is what is left of it for the look-up.
+// A whole step may use 16 KiB; this is the part of the lookup.
 [[maybe_unused]] constexpr std::size_t k_stack = 12 * 1024;
 
 ucontext_t g_main, g_other;

@@ -1,4 +1,4 @@
-// Lists of any size: many regions, many labels, long ways back to a state, and where the limits are.
+// Lists of any size: many regions, many labels, long distances back to a state, and the limits.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,8 +32,8 @@ void expect_naive(const std::vector<CaseRegion>& regions, std::uint64_t size) {
   }
 }
 
-/// Every region pushes one register more, and in the end all of it is popped in one go, from more regions back than
-/// stretches are kept.
+/// Every region pushes one more register. The end pops all of it at once, from more regions back than stretches are
+/// kept.
 TEST(DirectiveDepth, PopsOverManyRegions) {
   std::vector<CaseRegion> regions;
   for (int i = 0; i < 300; ++i) regions.push_back({3, {op("ADD rsp,-8 @0"), op("SPILL_SP_REL rbx,0 @1")}, 0, -1});
@@ -98,7 +98,7 @@ TEST(DirectiveDepth, SixtyFourThousandDirectivesAndNoMore) {
   EXPECT_EQ(row_at(regions, 100, 50), "cfa=rsp+88 ra=[cfa-8]");
 }
 
-/// Nothing takes for ever: the longest lists in the worst order end with an error.
+/// The work is bounded: the longest lists in the worst order end with an error.
 TEST(DirectiveDepth, WorkIsBounded) {
   std::vector<unw_dyn_op_t> ops;
   for (int i = 0; i < static_cast<int>(k_max_ops); ++i) ops.push_back(_U_dyn_op(UNW_DYN_ADD, 0, 70000 - i, 7, -8));
@@ -171,7 +171,7 @@ TEST(DirectiveReader, RegionsNeedNotBeInHostMemory) {
         ASSERT_TRUE(make_row(whole, a).has_value() == make_row(pieces, b).has_value());
         ASSERT_EQ(a, b) << c.name;
         ++rows_compared;
-        // Wherever reading fails, that is the error.
+        // The error is that of the failed read, wherever that is.
         for (std::uint64_t n = 0;; ++n) {
           const Status read = run_directives(PiecewiseReader(n), first, c.range, *c.arch, at, pieces);
           if (read) break;

@@ -79,7 +79,7 @@ void describe(const RandomDescription& d, const Arch& arch) {
   }
 }
 
-/// Everything the library says about one description is what the plain reading says.
+/// Compares all of the library's answers about a description with those of the plain reading.
 void compare_with_reading(const Arch& arch, const RandomDescription& d, Figures& figures) {
   const rows::CaseProcedure procedure(d.regions, {k_code, k_code + d.size});
   ++figures.descriptions;
@@ -140,7 +140,7 @@ std::string json_of(const RandomDescription& d, const Arch& arch, bool of_call) 
   return text.str() + "]}";
 }
 
-/// The tool's lines, one a question, in the order of the descriptions.
+/// Returns the tool's lines, one for each question, in the order of the descriptions.
 std::vector<std::string> ask_tool(const std::string& tool, const std::vector<RandomDescription>& batch,
                                   const Arch& arch) {
   char path[] = "/tmp/directive_differential_XXXXXX";
@@ -165,7 +165,7 @@ ErrorCode code_named(const std::string& name) {
   throw std::runtime_error("the tool's code " + name);
 }
 
-/// "+4: cfa=..." or "+4: error E_NO_FP ...".
+/// Parses "+4: cfa=..." or "+4: error E_NO_FP ...".
 NaiveAnswer parse_line(const std::string& line, const Arch& arch, ExpressionPool& pool) {
   const std::size_t colon = line.find(": ");
   if (colon == std::string::npos) throw std::runtime_error("the tool's line " + line);
@@ -208,7 +208,7 @@ class Keeper {
           << "# directive_differential --reference TOOL --write; findings are the library's.\n";
   }
 
-  /// `lines`: the tool's, of all questions.
+  /// `lines` are the tool's answers to all questions.
   void keep(const RandomDescription& d, const std::vector<std::string>& lines) {
     std::set<std::string> kinds;
     for (const std::string& line : lines) kinds.insert(line.substr(line.find(": ")));

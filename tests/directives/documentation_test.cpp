@@ -1,4 +1,4 @@
-// docs/directives.md says of every CPU what its table says, and of every code what the library does.
+// docs/directives.md agrees with the table of every CPU, and with the library about every code.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -21,7 +21,7 @@ std::string trimmed(const std::string& text) {
   return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(' ') - begin + 1);
 }
 
-/// Rows of the tables under a heading, without their first cell, by it.
+/// Returns the rows of the tables under a heading by their first cell, without it.
 std::map<std::string, Cells> table_of(const std::string& heading) {
   std::ifstream file(JITUNWIND_SOURCE_DIR "/docs/directives.md");
   std::map<std::string, Cells> rows;

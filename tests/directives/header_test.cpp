@@ -1,6 +1,6 @@
-// dyn_info/libunwind-dynamic.h in C and in C++: the same bytes, whatever language wrote them.
+// dyn_info/libunwind-dynamic.h in C and in C++: both write the same bytes.
 #include "jitunwind/dyn_info/libunwind-dynamic.h"
-// A second time, as two libraries' headers may do it.
+// The header is included a second time, as the headers of two libraries may include it.
 #include "jitunwind/dyn_info/libunwind-dynamic.h"
 #include "tests/directives/header_ops.h"
 

@@ -1,5 +1,5 @@
-// A target's lists by address: what is kept of a list answers as the list does, is read once for each generation, and
-// costs a question the same whatever is registered.
+// A target's lists by address. The kept data of a list answers as the list does, is read once for each generation, and
+// makes a question cost the same whatever is registered.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -62,7 +62,7 @@ TEST(ListIndex, AnswersAsTheListDoesWhereNothingOverlaps) {
   }
 }
 
-/// A JIT's code of which some comes and some goes, in few changes at a time and in many.
+/// Some of a JIT's code comes and some goes, in few changes at a time and in many.
 TEST(ListIndex, ChangesAsTheListDoes) {
   std::mt19937_64 random(20261126);
   constexpr Addr k_slots = 600, k_size = 4;
@@ -98,7 +98,7 @@ TEST(ListIndex, ChangesAsTheListDoes) {
   }
 }
 
-/// Then the whole list is read.
+/// The whole list is read then.
 TEST(ListIndex, KnowsNothingAfterChangesThatDoNotFit) {
   const std::vector<ListIndex::Procedure> procedures{{{10, 20}, 2}, {{30, 40}, 4}},
       overlapping{{{10, 20}, 2}, {{15, 25}, 4}};
@@ -220,7 +220,7 @@ TEST(KeptLists, AreReadAgainWhenTheyHaveChanged) {
   EXPECT_EQ(t.name(k_code), "none");
 }
 
-/// Whenever it changes in the middle of a question, the answer is that of before or that of after.
+/// If the target changes in the middle of a question, the answer is that of before or that of after.
 // covers: DY49
 TEST(KeptLists, ChangeInTheMiddleOfAQuestion) {
   for (std::size_t when = 1; when < 40; ++when) {
@@ -262,7 +262,7 @@ TEST(SeveralLists, AreAllAsked) {
   EXPECT_EQ(t.name(k_code), "in the first");
   EXPECT_EQ(t.name(k_code + 16), "in the second");
   EXPECT_EQ(t.name(k_code + 32), "none");
-  // A broken one hides nothing that another has.
+  // A broken list hides nothing that another list has.
   t.heads.at[1] = 0x10;
   EXPECT_EQ(t.name(k_code + 16), "in the second");
   EXPECT_EQ(t.name(k_code + 32), "error list of procedures");

@@ -1,5 +1,5 @@
-// The code of the row cases, copied into executable memory, registered and run instruction by instruction: at every one
-// the engine's caller is the true one.
+// The code of the row cases is copied into executable memory, registered, and run instruction by instruction: the
+// engine's caller is the true one at each.
 #include <gtest/gtest.h>
 
 #include <pthread.h>
@@ -57,7 +57,7 @@ const std::map<std::string, Symbol> k_symbols{
 #undef ENTRY
 };
 
-/// The code somewhere else: nothing static describes it there.
+/// The code at another address, where nothing static describes it.
 class Code {
  public:
   Code() : size_(static_cast<std::size_t>(live_code_end - live_code)) {
@@ -220,7 +220,7 @@ TEST_F(LiveDirectives, ClonedCode) {
       {&clone}, [&] { return code.call(live_clone, 0L) == 0 && code.call(live_clone, 7L) == 12 ? 0 : 1; }, 1);
 }
 
-/// The caller's rbp is lost, which the row says; everything else is right.
+/// The row says that the caller's rbp is lost; everything else is right.
 TEST_F(LiveDirectives, FramePointerThatIsNotSaved) {
   const LiveProcedure procedure(code, k_live, "owned_frame_pointer", "owned_frame_pointer");
   SingleStepOptions options;

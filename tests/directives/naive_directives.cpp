@@ -30,7 +30,7 @@ class State {
     rules_[arch.ra] = entry_ra();
   }
 
-  /// Number of frames of POP_FRAMES, 0 without.
+  /// Returns the number of frames of POP_FRAMES; 0 without that directive.
   std::uint64_t group(const Ops& ops);
   FrameRow row() const;
 
@@ -138,7 +138,7 @@ void State::release(std::optional<std::int64_t> old) {
   }
 }
 
-/// `before`: SP and FP that offsets count from.
+/// `before` has the SP and FP that offsets count from.
 void State::save(const unw_dyn_op_t& op, const State& before) {
   const RegNum r = reg(op.reg);
   if (op.tag == UNW_DYN_SPILL_FP_REL) {
@@ -243,7 +243,8 @@ struct Walk {
     stack.assign(found->second.second.begin(), found->second.second.end());
   }
 
-  /// All directives of a region in force behind `passed` instructions. The frames to pop at its end.
+  /// Applies the directives of a region that are in force behind `passed` instructions. Returns the number of frames to
+  /// pop at its end.
   std::uint64_t region(const rows::CaseRegion& region, std::int64_t length, std::int64_t passed) {
     std::map<std::int64_t, Ops> groups;
     std::int64_t latest = -1;

@@ -9,7 +9,7 @@
 
 namespace jitunwind::test {
 
-/// Rules that another interpreter of directives has where docs/directives.md says something else.
+/// Rules by which another interpreter of directives differs from docs/directives.md.
 enum OtherRules : unsigned {
   k_documented = 0,
   k_stale_places = 1,     ///< places relative to an SP of unknown distance outlive that SP, and unknown moves
@@ -25,7 +25,7 @@ struct NaiveAnswer {
   FrameRow row;
 };
 
-/// `regions` without ALIAS. The row at `offset` bytes; `of_call`: by the after-call rule.
+/// Returns the row at `offset` bytes of `regions`, which have no ALIAS; `of_call` selects the after-call rule.
 NaiveAnswer naive_row(const Arch& arch, std::uint64_t size, const std::vector<rows::CaseRegion>& regions,
                       std::uint64_t offset, bool of_call, unsigned other = k_documented);
 

@@ -1,5 +1,5 @@
-// The library's machine against a plain reading of the same rules, on random descriptions; and the check of
-// descriptions against both: what ends a look-up is found, what is not complained about gives rows.
+// The library's machine against a plain reading of the same rules, on random descriptions. The check of descriptions is
+// compared with both: it finds everything that ends a lookup, and what it accepts has rows.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -79,7 +79,7 @@ std::string text_of(const Status& status, const DirectiveOutcome& outcome, const
          std::to_string(row.range.end);
 }
 
-/// One run through all addresses says at each what a run to it alone says; also where some are left out.
+/// One run through all addresses gives at each what a run to it alone gives, even if some addresses are left out.
 TEST(Directives, OneRunSaysWhatManySay) {
   for (const Arch* arch : all_arches()) {
     std::mt19937_64 random(20261123);

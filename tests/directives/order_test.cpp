@@ -1,4 +1,5 @@
-// Rows do not depend on the order of directives in a list, and nobody reorders a list: it is shared and read by others.
+// Rows do not depend on the order of directives in a list. The library does not reorder a list, which is shared and
+// read by others.
 #include <gtest/gtest.h>
 
 #include <sys/mman.h>

@@ -67,7 +67,7 @@ class Maker {
     out_.regions.back().ops.push_back(_U_dyn_op(tag, 0, when, reg, value));
   }
 
-  /// A frame of prologue, body, epilogue, told in one of the usual ways.
+  /// Writes a frame with prologue, body and epilogue, described in one of the usual ways.
   void frame() {
     const bool one_region = chance(2);
     begin(0);
@@ -200,7 +200,7 @@ class Maker {
     return info && info->reg_class != RegClass::general && !extremes_ ? fp_ : reg;
   }
 
-  /// Left out, moved, changed, repeated, disordered.
+  /// Omits, moves, changes, repeats or reorders directives.
   void mistakes() {
     for (std::int64_t n = 1 + below(3); n-- > 0;) {
       auto& region = out_.regions[static_cast<std::size_t>(below(static_cast<std::int64_t>(out_.regions.size())))];

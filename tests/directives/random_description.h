@@ -1,4 +1,4 @@
-// Random descriptions: frames as compilers make them, the same with mistakes, and directives thrown together.
+// Random descriptions: frames as compilers make them, such frames with mistakes, and directives thrown together.
 #pragma once
 
 #include <cstdint>

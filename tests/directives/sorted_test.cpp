@@ -38,14 +38,14 @@ void count_instruction(int, siginfo_t*, void*) { g_instructions = g_instructions
   return g_instructions;
 }
 
-/// `count` pushes, one directive each, in the order of their instructions.
+/// Returns `count` pushes, one directive each, in the order of their instructions.
 std::vector<unw_dyn_op_t> pushes(int count) {
   std::vector<unw_dyn_op_t> made;
   for (int i = 0; i < count; ++i) made.push_back(_U_dyn_op(UNW_DYN_ADD, 0, i, 7, static_cast<unw_word_t>(-8)));
   return made;
 }
 
-/// Instructions that the row at the last push takes.
+/// Counts the instructions for the row at the last push.
 std::uint64_t cost_of(const std::vector<unw_dyn_op_t>& ops) {
   const auto length = static_cast<std::int32_t>(ops.size()) + 1;
   const std::vector<CaseRegion> regions{{length, ops, 0, -1}};

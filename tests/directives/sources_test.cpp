@@ -1,5 +1,5 @@
 // Registered procedures as sources of rows, procedures and names: directives, tables, ALIAS between them and into
-// static code, and what is left of a row when its procedure is gone.
+// static code, and rows that outlive their procedure.
 #include <gtest/gtest.h>
 
 #include <sys/mman.h>
@@ -199,7 +199,7 @@ TEST_F(DynSources, LanguageSpecificDataBehindStop) {
     EXPECT_EQ(row_text(k_code + 1), "cfa=rsp+16 ra=[cfa-8]");
     EXPECT_TRUE(validate(info, k_arch).empty());
   }
-  // Not the first region, or not an empty one.
+  // The region is not the first one, or is not empty.
   std::vector<CaseRegion> later = with({0, {stop}, 0, -1});
   later.push_back({0, {stop, lsda}, 0, -1});
   EXPECT_EQ(lsda_extension(CaseProcedure(later, {k_code, k_code + 16}).info()).lsda, 0u);
@@ -230,7 +230,7 @@ TEST_F(DynSources, BadRangesAreFoundBeforehand) {
   }
 }
 
-/// No match: code of another CPU whose length is no number of instructions.
+/// There is no match: the code is another CPU's, and its length is no number of instructions.
 TEST_F(DynSources, PartsOfInstructionsMatchNothing) {
   unw_dyn_info_t info = procedure_at(k_code, k_code + 34);
   const Registered registered(info);
@@ -304,7 +304,7 @@ unw_dyn_info_t table_at(int format, const void* data, std::size_t bytes, Addr se
 
 // covers: DY42 DY43 DY45
 TEST_F(DynSources, TablesOfEveryFormat) {
-  // IP_OFFSET: members of 32 bits are enough where code and FDEs are far apart.
+  // IP_OFFSET: members of 32 bits suffice even if code and FDEs are far apart.
   const Tables far;
   const Addr section = Tables::address(far.section);
   const auto by_ip = pairs<std::int32_t>(far, k_code, section);
@@ -363,7 +363,7 @@ TEST_F(DynSources, BrokenTablesAreErrors) {
   EXPECT_EQ(text(table_at(UNW_INFO_FORMAT_IP_OFFSET, members.data(), bytes, section)), "error BAD_STRUCTURE");
 }
 
-/// docs/contracts.md: nobody asks whether what is registered can be read.
+/// docs/contracts.md: the library does not check whether registered memory can be read.
 TEST_F(DynSources, TablesThatAreNotThereFault) {
   const Tables tables;
   const Addr section = Tables::address(tables.section);
@@ -398,7 +398,7 @@ TEST_F(DynSources, TablesNameTheirProceduresAsOneGroup) {
     ASSERT_EQ(procedure_text(begin + 1, found), "found");
     EXPECT_EQ(found.range.begin, begin);
   }
-  // Between them, too, where the group has no procedure; not behind its end.
+  // The name also covers gaps in which the group has no procedure, but nothing behind its end.
   EXPECT_EQ(name_of(k_code + 0x41, name), "three stubs");
   EXPECT_EQ(name_of(k_code + 0x70, name), "no name");
 }
@@ -443,7 +443,7 @@ TEST_F(DynSources, AliasesLeadFromProcedureToProcedure) {
   for (Addr i = 1; i <= 9; ++i) {
     const Addr begin = k_code + 0x100 * i;
     const std::string alias = "ALIAS " + std::to_string(begin - 0x100);
-    // On the way every procedure but the first also says where r12 is: the last word is that of the last one.
+    // Every procedure but the first also says where r12 is; the last one's directive counts.
     const std::string save = "SAVE_REG r12,r" + std::to_string(i) + " @0";
     procedures.push_back(std::make_unique<CaseProcedure>(
         std::vector<CaseRegion>{{0, ops({alias.c_str()}), 0, -1}, {16, ops({save.c_str()}), 0, -1}},
@@ -491,7 +491,7 @@ TEST_F(DynSources, AliasesAndOverridesOfStaticCode) {
   EXPECT_EQ(local_text(code), "dyn_directives cfa=rsp+16 ra=[cfa-8]");
 }
 
-/// An alias of code that only a guess could be made about is an error, not a guess.
+/// An alias of code that only a guess could describe is an error, not a guess.
 TEST_F(DynSources, AliasesOfUnknownCode) {
   const CaseProcedure clone({{16, ops({"ALIAS 4096"}), 0, -1}}, {k_code, k_code + 16});
   unw_dyn_info_t info = clone.info();

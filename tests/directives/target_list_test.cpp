@@ -1,5 +1,4 @@
-// The list of registered procedures, read out of a target's memory: its word size, its byte order, and whatever state
-// it is in.
+// The list of registered procedures, read from a target's memory: in its word size and byte order, and in any state.
 #include "jitunwind/dyn_info/target_list.h"
 
 #include <gtest/gtest.h>
@@ -119,7 +118,7 @@ TEST_P(TargetLists, GiveTheRowsThatTheDirectivesMean) {
     for (Addr at = range.begin; at < range.end; at += cpu.unit) {
       FrameRow row;
       const Status expected = directive_row(local.info(), cpu, CodeAddress::interrupted(at), nullptr, row);
-      // An alias leads to code that neither knows.
+      // The alias leads to code that neither knows.
       EXPECT_EQ(reader.row(at),
                 expected ? to_text(row, cpu) : std::string("error ") + error_name(expected.error().code));
       rows += expected.has_value();
@@ -187,7 +186,7 @@ struct Table {
   std::array<Addr, 2> entries;
 };
 
-/// Pairs of 32 bits are no words: read as such their halves would change places.
+/// Pairs of 32 bits are not words: as words their halves would change places.
 // covers: DY43 DY45 DY48
 TEST_P(TargetLists, GiveTheRowsOfTables) {
   FakeTarget target(arch(arch::x86_64));
@@ -314,7 +313,7 @@ TEST_F(TargetListState, FailuresCountOnlyWhereNothingHasChanged) {
   EXPECT_EQ(generation, 2u + 2 * 8);
 }
 
-/// A writer that is stopped at work: the chain is whole at every moment.
+/// The target was stopped while it was writing: the chain is whole at every moment.
 // covers: DY49
 TEST_F(TargetListState, OfATargetThatWasStoppedAtWorkIsUsed) {
   reader.head.at = target.put_list(put(k_code, k_code + 16), 1, 3);
