@@ -48,7 +48,7 @@ struct FakeUnwinder {
       ++ignored;
     }
   }
-  /// libgcc 13 finds what is to be taken out by the first address of its code, and aborts where there is none.
+  /// libgcc 13 finds the section to remove by the first address of its code, and aborts if there is none.
   void remove(const std::byte* begin) {
     const std::byte* gone = begin;
     if (contract == FrameContract::unique_section) {
@@ -97,7 +97,7 @@ void* __deregister_frame_info(const void* begin) { return __deregister_frame(beg
 void* _Unwind_FindEnclosingFunction(void* pc) {
   jitunwind::EhBases bases;
   const auto at = static_cast<std::byte*>(pc) - 1;
-  // The library sees its question arrive whatever the contract is, and tells nothing itself.
+  // The question arrives at the library whatever the contract is; the library itself reports nothing.
   const bool is_registered = _Unwind_Find_FDE(at, &bases) != nullptr;
   if (unwinder.contract == jitunwind::FrameContract::none) return is_registered ? bases.function : nullptr;
   return unwinder.knows(jitunwind::address_of(at)) ? pc : nullptr;
@@ -165,8 +165,8 @@ TEST_P(FrameContracts, AreFoundOut) {
   EXPECT_EQ(unwinder.ignored, GetParam() == FrameContract::unique_section);
 }
 
-/// Procedures come and go in any order, by cancel and by retire, and others come at their places. Whatever is
-/// registered is known at its first byte and at its last.
+/// Procedures come and go in any order, by cancel and by retire, and others take their places. Every registered
+/// procedure is known at its first byte and at its last.
 TEST_P(FrameContracts, KeepWhatIsRegisteredKnown) {
   const Teller teller(find_frame_contract());
   unwinder.ignored = 0;
@@ -192,7 +192,7 @@ TEST_P(FrameContracts, KeepWhatIsRegisteredKnown) {
   live.clear();
 }
 
-/// A JIT tells the unwinder of a section itself, and registers its functions as well.
+/// A JIT reports a section to the unwinder itself, and also registers its functions.
 TEST_P(FrameContracts, LeaveWhatOthersHaveTold) {
   std::vector<std::byte> theirs(512);
   EhFrameWriter writer(arch::x86_64, theirs);

@@ -24,7 +24,7 @@ constexpr Addr k_size = 64;
 
 AddrRange range_of(unsigned number) { return {k_code + number * k_size, k_code + (number + 1) * k_size}; }
 
-/// CIE and FDE of so much that all sizes come up.
+/// Makes a CIE and an FDE, so long that all sizes occur.
 FrameSection::Bytes entries_of(unsigned number) {
   FrameSection::Bytes bytes(4096);
   EhFrameWriter writer(arch::x86_64, bytes);
@@ -40,14 +40,14 @@ FrameSection::Bytes entries_of(unsigned number) {
   return bytes;
 }
 
-/// libgcc's answer; null: nothing.
+/// Returns libgcc's answer; null: it finds nothing.
 const std::byte* find(unsigned number) {
   EhBases bases;
   void* const pc = reinterpret_cast<void*>(range_of(number).begin + 5);
   return static_cast<const std::byte*>(_Unwind_Find_FDE(pc, &bases));
 }
 
-/// Every answer that was given about procedures that are still there.
+/// All answers about procedures that still exist.
 class Answers {
  public:
   void expect_kept(unsigned number, const FrameSection::Bytes& entries) {
@@ -103,7 +103,7 @@ TEST(FrameSections, KeepWhatStaysAsItWas) {
   EXPECT_EQ(find(0), nullptr);
 }
 
-/// Many go and come between two publications, of all sizes: more than there was room to note.
+/// Many procedures of all sizes go and come between two publications: more than there was room to note.
 TEST(FrameSections, KeepWhatStaysThroughManyChangesAtOnce) {
   FrameSection section;
   SectionMemory memory;

@@ -29,9 +29,9 @@ std::string name_of(FrameKind kind);
 
 class DescribingAssembler;
 
-/// A frame of a kind around code that leaves SP alone; not of FrameKind::rows. All preserved registers are saved;
-/// `room` bytes from SP up are the code's, 8 more than a multiple of 16. FrameKind::variable wants the number of bytes
-/// in rsi.
+/// Writes a frame of a kind around code that leaves SP alone; FrameKind::rows is not possible. All preserved registers
+/// are saved. `room` bytes from SP up belong to the code; it is 8 more than a multiple of 16. FrameKind::variable
+/// expects the number of bytes in rsi.
 void write_prologue(DescribingAssembler& a, FrameKind kind, int room);
 /// Sets every preserved register but the frame pointer to its preserved_value().
 void set_preserved(DescribingAssembler& a, FrameKind kind);
@@ -45,7 +45,7 @@ struct JitCode {
   std::vector<std::uint8_t> bytes;
   Description description;
 };
-/// void code(void (*callee)(), long bytes): returns when callee does.
+/// Makes void code(void (*callee)(), long bytes), which returns when callee does.
 JitCode make_code(FrameKind kind);
 
 /// One registered procedure.
@@ -65,7 +65,7 @@ class FrameOfKind {
   Registration registration_;
 };
 
-/// So many other procedures, somewhere.
+/// So many other procedures at any addresses.
 class Crowd {
  public:
   explicit Crowd(std::size_t count);

@@ -22,7 +22,7 @@
 namespace jitunwind::test {
 namespace {
 
-/// Every kind of frame, with C++ between; objects on the stack are counted.
+/// Every kind of frame, with C++ in between; objects on the stack are counted.
 class Frames {
  public:
   Frames() {
@@ -126,7 +126,7 @@ TEST(ThreadsThatEnd, ExitedBelowRegisteredCode) {
 
 // Uncaught exceptions. The parent judges the output of the terminate handler.
 
-/// Whether the trace goes on to the frames that main was called from.
+/// Reports whether the trace continues to the frames that main was called from.
 void report_trace() {
   std::array<void*, 200> trace;
   const int depth = backtrace(trace.data(), static_cast<int>(trace.size()));
@@ -142,8 +142,8 @@ void report_trace() {
 void throw_uncaught() { throw std::runtime_error("nobody catches"); }
 void throw_and_catch_nothing() noexcept { throw_uncaught(); }
 
-// clang lands in a function of its own, __clang_call_terminate, which calls std::terminate() and which it gives no
-// unwind information: no trace goes on from there.
+// clang lands in a function of its own, __clang_call_terminate, which calls std::terminate() and has no unwind
+// information: no trace continues there.
 #if defined(__clang__)
 constexpr bool k_terminate_can_be_left = false;
 #else
@@ -171,7 +171,7 @@ TEST(UncaughtDeathTest, TerminateShowsTheWholeStack) {
   expect_terminated(std::terminate, "terminated; 6 frames without a module; reached main");
 }
 
-/// The run-time library takes noexcept for a handler: frames below are gone, destructors have run.
+/// The run-time library treats noexcept as a handler: the frames below are gone, and destructors have run.
 TEST(UncaughtDeathTest, NoexceptAboveRegisteredCodeIsReached) {
   const Frames frames;
   const auto run = [&]() noexcept { frames.run(throw_uncaught); };
@@ -188,7 +188,7 @@ TEST(UncaughtDeathTest, NoexceptAboveRegisteredCodeIsReached) {
                               : "^0 objects; terminated; 0 frames without a module; lost the stack");
 }
 
-/// Nobody above catches: the search for a handler has gone through all frames, and they are all still there.
+/// No frame above catches: the search for a handler has passed all frames, and they still exist.
 TEST(UncaughtDeathTest, WithoutAnyHandlerNothingIsUnwound) {
   const Frames frames;
   g_frames = &frames;
@@ -305,7 +305,7 @@ TEST(SignalHandlers, SeeTheWholeStack) {
 std::atomic<Addr> g_always{0}, g_sometimes{0};
 std::atomic<int> g_wrong{0};
 
-/// Not a trace: libgcc cannot pass its own frames at every instruction.
+/// This is not a trace: libgcc cannot pass its own frames at every instruction.
 void ask_for_functions(int) {
   const auto function = [](Addr begin) {
     return reinterpret_cast<Addr>(_Unwind_FindEnclosingFunction(reinterpret_cast<void*>(begin + 5)));
@@ -317,7 +317,7 @@ void ask_for_functions(int) {
   ++g_handled;
 }
 
-/// Procedures are looked up at any instruction of registering, cancelling and throwing.
+/// Procedures are looked up while registering, cancelling and throwing are interrupted at any instruction.
 TEST(SignalHandlers, MayInterruptEverything) {
   const FrameOfKind always(FrameKind::plain);
   g_always = g_sometimes = always.begin();

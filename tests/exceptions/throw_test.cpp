@@ -52,7 +52,7 @@ struct Kept {
       : "memory");
 }
 
-/// Calls `body`, which throws, with six values in flight; after the catch they are as they were.
+/// Calls `body`, which throws, with six live values; they are unchanged after the catch.
 template <class Body>
 [[gnu::noinline]] Kept keep_through_catch(Body body, std::exception_ptr& caught) {
   long a = 0x1111, b = 0x2222, c = 0x3333, d = 0x4444, e = 0x5555, f = 0x6666;
@@ -78,7 +78,7 @@ void run(const std::vector<const FrameOfKind*>& frames, void (*innermost)()) {
 
 void throw_error() { throw std::runtime_error("from below"); }
 
-/// Throws through the frames and looks at all that must hold then.
+/// Throws through the frames and checks everything that must hold then.
 void expect_caught(const std::vector<const FrameOfKind*>& frames) {
   std::exception_ptr caught;
   const Kept kept = keep_through_catch([&] { run(frames, throw_error); }, caught);
@@ -154,7 +154,7 @@ TEST(ThrowThroughAll, TheExceptionAgainWithRethrow) {
   EXPECT_EQ(g_stack.destroyed, static_cast<int>(all.frames.size()) + 1);
 }
 
-/// Catches halfway, and throws again what was caught.
+/// Catches halfway, and throws the exception again.
 TEST(ThrowThroughAll, CaughtAndThrownAgainBetweenFrames) {
   static const AllKinds inner;
   static int caught_between = 0;
@@ -180,7 +180,7 @@ TEST(ThrowThroughAll, CaughtAndThrownAgainBetweenFrames) {
   EXPECT_EQ(g_stack.destroyed, static_cast<int>(outer.frames.size()) + 1);
 }
 
-/// A cancelled procedure is not known any more, and the next one at its place is known by its own rows.
+/// A cancelled procedure is unknown, and the next one at its place is known by its own rows.
 TEST(ThrowThroughReusedCode, IsRight) {
   const Place place;
   void* const in_code = static_cast<char*>(place.begin()) + 4;

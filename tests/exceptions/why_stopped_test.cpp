@@ -56,7 +56,7 @@ TEST(WhyStopped, AtRegisteredCodeThatTheUnwinderCannotBeToldOf) {
   EXPECT_NE(stopped.text().find("(jit_frame+0x12): "), std::string::npos) << stopped.text();
 }
 
-/// All memory for call frame information, until it is destroyed.
+/// Takes all memory for call frame information until it is destroyed.
 class EmptyPool {
  public:
   EmptyPool() {
@@ -73,10 +73,10 @@ class EmptyPool {
   std::vector<DerivedRecord*> taken_;
 };
 
-/// Never called; no procedure that has it shares its FDE with others.
+/// The routine is never called. A procedure that has it does not share its FDE.
 const auto k_personality = reinterpret_cast<std::uintptr_t>(&ask);
 
-/// Code that has an FDE keeps it, as does code with the same description; other new code has none without memory.
+/// Code that has an FDE keeps it, as does code with the same description; other new code gets none without memory.
 TEST(WhyStopped, AtNewCodeWhenThePoolIsEmpty) {
   const JitFrame known;
   EXPECT_EQ(below(known).kind, Kind::nowhere);
@@ -115,7 +115,7 @@ TEST(WhyStoppedDeathTest, ThrowsEndWhereThePoolIsEmpty) {
   EXPECT_EXIT(throw_below(), testing::ExitedWithCode(3), "refused: no memory for call frame information");
 }
 
-/// The caller's SP is said to be found through rbx, which the frame has set to 0.
+/// The description finds the caller's SP through rbx, which the frame has set to 0.
 TEST(WhyStopped, AtFramesWhoseCallerCannotBeFound) {
   const JitFrame frame("cfa=rbx+16 ra=[cfa-8]");
   const StoppedAt stopped = below(frame);
@@ -124,7 +124,7 @@ TEST(WhyStopped, AtFramesWhoseCallerCannotBeFound) {
   EXPECT_EQ(stopped.reason.code, ErrorCode::unreadable_memory);
 }
 
-/// The stack is still the one that the exception was thrown on.
+/// The stack is still that of the throw.
 TEST(WhyStopped, IsToldInATerminateHandler) {
   EXPECT_EXIT(
       {

@@ -1,4 +1,4 @@
-// Rows of made code of AArch64 that nothing knows: what both ways say, and none where they differ.
+// Rows of AArch64 code made by hand that nothing describes: both ways agree, or there is no row.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -171,8 +171,8 @@ TEST(A64Flow, KnowsASignedFrameThatIsNotOnEachWay) {
     EXPECT_EQ(row(number, 0x880), "cfa=sp+2176 x19=[cfa-16] x29=[cfa-32] ra=[cfa-24] ra_sign_state=1") << number;
 }
 
-// Who called the procedure need not be known, only that it returns: paciasp or pacibsp; nop; autiasp, ret or retab; and
-// a call of other code.
+// The procedure's caller need not be known, only that it returns: paciasp or pacibsp; nop; autiasp, ret or retab; and a
+// call of other code.
 TEST(A64Flow, KnowsTheKeyOfASignatureFromItsEnd) {
   Procedure a{0xd503233f, 0xd503201f, 0xd50323bf, 0xd65f03c0, 0x97ffffe4};
   a.set(30, k_code + 5 * 4);

@@ -90,7 +90,7 @@ class Llvm {
     std::uint64_t to = 0;
     return analysis_->evaluateBranch(one.inst, at, 4, to) ? std::optional<Addr>(to) : std::nullopt;
   }
-  /// Registers that calls preserve, the link register and SP, by their places.
+  /// Returns the written registers among those that calls preserve, the link register and SP, by their places.
   std::uint64_t written(const Theirs& one) const {
     std::uint64_t all = 0;
     for (unsigned i = 0; i < one.desc.getNumDefs(); ++i) all |= places(one.inst.getOperand(i).getReg());
@@ -99,7 +99,7 @@ class Llvm {
   }
 
  private:
-  /// Parts of a register, and those that a list of them has, have a number by what they are parts of, or have.
+  /// Maps parts of a register, and registers of a list, to their number.
   std::uint64_t places(llvm::MCRegister reg) const {
     std::uint64_t all = 0;
     if (!reg.isValid()) return all;
@@ -188,7 +188,7 @@ class FrameOperation {
 
  private:
   static std::int64_t number(const std::string& text) { return text.empty() ? 0 : std::stoll(text); }
-  /// Those that calls preserve, and the link register.
+  /// Knows the registers that calls preserve, and the link register.
   static RegNum register_of(const std::string& text) {
     if (text == "xzr") return k_no_reg;
     const auto code = static_cast<RegNum>(std::stoul(text.substr(1)));
@@ -319,7 +319,7 @@ TEST(A64Instructions, OfRandomWordsAreWhatLlvmSays) {
               comparison.careful);
   EXPECT_GT(comparison.instructions, 500'000u);
   EXPECT_EQ(comparison.different, 0u) << comparison.text();
-  // Vectors of any length, matrices and memory tags.
+  // The unknown ones use vectors of any length, matrices and memory tags.
   EXPECT_LT(comparison.unknown, comparison.instructions / 5);
   EXPECT_LT(comparison.careful, comparison.instructions / 50);
 }

@@ -23,7 +23,7 @@ namespace {
 Addr addr_of(const void* p) { return reinterpret_cast<std::uintptr_t>(p); }
 const void* pointer(Addr at) { return reinterpret_cast<const void*>(static_cast<std::uintptr_t>(at)); }
 
-/// One walk from behind any_caller() in each way.
+/// The results of one walk from behind any_caller() in each way.
 struct Seen {
   std::size_t steps = 0, listed = 0, listed_into_less = 0, by_libunwind = 0;  ///< frames from any_caller()'s callee on
   Addr last = 0;
@@ -47,7 +47,7 @@ int note() {
   alignas(16) std::byte context[k_context_size];
   jitunwind_capture_context(context);
   seen.listed = backtrace(context, Cursor::Top::returned_to, list);
-  // This frame, any_caller(), and its caller, if it is one.
+  // The list has this frame, any_caller(), and its caller, if that is one.
   seen.listed_into_less = backtrace(context, Cursor::Top::returned_to, std::span(list).first(3));
 
   unw_context_t here;
@@ -61,7 +61,7 @@ int note() {
 
 void walk_from(const void* caller) { ASSERT_EQ(any_caller(&note, caller), 1); }
 
-/// No frame behind any_caller().
+/// Expects no frame behind any_caller().
 void expect_end(StopReason stop, ErrorCode code, const char* what, Addr at) {
   EXPECT_EQ(seen.stop, stop);
   EXPECT_EQ(seen.error, (Error{code, at, ""}));
@@ -74,7 +74,7 @@ void expect_broken_end(Addr at) {
   expect_end(StopReason::broken, ErrorCode::invalid_ip, "caller is not executable memory", at);
 }
 
-/// One frame behind any_caller(), of code that nothing knows.
+/// Expects one frame behind any_caller(), of code that nothing knows.
 void expect_unknown_caller(Addr at) {
   EXPECT_EQ(seen.stop, StopReason::no_info);
   EXPECT_EQ(seen.last, at);
@@ -83,7 +83,8 @@ void expect_unknown_caller(Addr at) {
     EXPECT_EQ(frames, 3u) << std::hex << at;
 }
 
-/// A page that is given to nobody else afterwards: what the kernel says of it is remembered for a moment.
+/// Maps a page at an address that nothing else gets afterwards, because the kernel's answers are remembered for a
+/// moment.
 Addr page(int protection) {
   void* const at = ::mmap(nullptr, 4096, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   EXPECT_NE(at, MAP_FAILED);
@@ -122,7 +123,7 @@ TEST(CallerCode, CodeIsSeenAsSoonAsItMayBeExecuted) {
   expect_unknown_caller(at + 64);
 }
 
-// A trampoline may begin where nothing is in front of it.
+// A trampoline may begin at the start of a mapping.
 TEST(CallerCode, TheFirstByteOfAMappingMayBeReturnedTo) {
   void* const pages = ::mmap(nullptr, 2 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(pages, MAP_FAILED);

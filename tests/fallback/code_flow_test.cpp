@@ -1,5 +1,5 @@
-// Following code from its entry, against the compiler's own call frame information: of every instruction of every
-// procedure of this program, where the CFA is and what is saved.
+// Rows from following code from its entry, compared with the compiler's own call frame information, for every
+// instruction of every procedure of this program: the CFA's place, and the saved registers.
 #include "jitunwind/unwind_core/sources/guesses/code_flow_p.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ std::optional<FrameRow> row_at(Addr pc) {
   return found && *found ? std::optional(row) : std::nullopt;
 }
 
-/// The procedures of the module that this code is in, by the table that .eh_frame_hdr is (LSB 5.0, 10.6.2).
+/// Returns the procedures of the module with this code, by the table in .eh_frame_hdr (LSB 5.0, 10.6.2).
 std::vector<AddrRange> procedures() {
   Module module;
   EXPECT_TRUE(local_modules().find(addr_of(reinterpret_cast<const void*>(&row_at)), module));
@@ -83,7 +83,7 @@ struct Comparison {
     for (const FrameRow::Entry& entry_of_row : row.entries()) {
       const RegNum reg = entry_of_row.reg;
       if (reg >= k_register_places || entry_of_row.rule.kind != RegRule::Kind::at_cfa) continue;
-      // A register that was restored is in both places.
+      // A restored register is in both places.
       const int words = state.place_saved(reg);
       if (words != 0 && entry_of_row.rule.offset != -8 * std::int64_t{words} - k_entry_cfa)
         return note(entry, pc, row, state);
@@ -92,7 +92,7 @@ struct Comparison {
   }
 
  private:
-  /// A way out may go past a call that does not return: then it says something else, and no guess is made.
+  /// A path may go past a call that does not return. The rows differ then, and no guess is made.
   void compare_return(Addr pc, StackPlace base, bool by_sp) {
     MemoryWindow window;
     CodeState at_return;
@@ -110,7 +110,7 @@ struct Comparison {
   }
 };
 
-// A sanitizer's checks end in calls that do not return, which are many.
+// A sanitizer's checks end in calls that do not return, and there are many.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(JITUNWIND_CLANG_SANITIZER)
 constexpr double k_least_returned = 0.3;
 constexpr std::size_t k_most_starts = 25;  ///< they make code larger and slower, a dozen times each
@@ -124,8 +124,8 @@ TEST(CodeFlow, SaysWhatTheCompilerSays) {
   Comparison comparison;
   std::size_t compared = 0;
   for (const AddrRange& procedure : procedures()) {
-    // Parts of functions that are elsewhere are entered in the middle; with a nop in front of a landing pad, which no
-    // function begins with.
+    // Parts of functions that lie elsewhere are entered in the middle. They may have a nop in front of a landing pad,
+    // which no function begins with.
     const auto first = row_at(procedure.begin);
     const bool is_function = first && first->cfa == CfaRule::at(k_sp, k_entry_cfa) &&
                              first->rule(k_space.arch.ra).kind != RegRule::Kind::undefined &&
@@ -149,7 +149,7 @@ TEST(CodeFlow, SaysWhatTheCompilerSays) {
   EXPECT_TRUE(comparison.wrong.empty()) << testing::PrintToString(comparison.wrong);
 }
 
-/// Made code at an address of its own.
+/// Code made by hand at its own address.
 struct Code {
   FakeMemory memory;
   NoModules modules;
@@ -265,8 +265,8 @@ TEST(CodeFlow, KnowsWhatIsSavedAndWhatIsLost) {
   EXPECT_EQ(state.saved[12], 0) << "restored";
 }
 
-// gcc 16 saves registers apart from each other on this CPU, too, and has stored one before as a variable without a
-// value.
+// gcc 16 saves registers apart from each other on this CPU, too, and may have stored the register before as an
+// uninitialised variable.
 TEST(CodeFlow, DoesNotKnowARegisterThatIsStoredTwice) {
   Code code;
   // sub rsp,40; mov [rsp+8],r12; mov [rsp+24],r12; xor r12d,r12d; mov r12,[rsp+24]; nop

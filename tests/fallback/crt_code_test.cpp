@@ -62,11 +62,11 @@ TEST_P(CrtOfLibrary, HasNoWrongCallerAndNoneThatIsNotFound) {
 
 INSTANTIATE_TEST_SUITE_P(Linkers, CrtOfLibrary, testing::Values(CRT_LIBRARIES), &stem_of);
 
-/// Functions of start files that others call, by the program's symbols.
+/// Finds functions of start files that others call, by the program's symbols.
 struct Crt {
   std::vector<Addr> entries;
 
-  /// `begin`: where the program's first byte is.
+  /// `begin` is the address of the program's first byte.
   Crt(const std::string& program, Addr begin) {
     const Addr bias = output_of("readelf -hW " + program).find("EXEC") != std::string::npos ? 0 : begin;
     for (const std::string& line : lines_of(output_of("nm " + program))) {
@@ -80,7 +80,7 @@ struct Crt {
   }
 };
 
-/// A program that is run to functions of its start files, and through these instruction by instruction.
+/// A program that runs up to functions of its start files, and is stepped through these.
 class SteppedProgram {
  public:
   explicit SteppedProgram(const char* path) : process_(::fork()) {
@@ -141,7 +141,7 @@ class SteppedProgram {
       judge(truth.all());
     } while (go_on(PTRACE_SINGLESTEP) && user(sp()) <= sp_at_entry);
   }
-  /// The caller, which has unwind information, and its own.
+  /// Returns the caller, which has unwind information, and the caller's callers.
   Addresses callers(Addr return_address, Addr sp_at_entry) {
     const Arch& arch = target_->arch();
     Addresses found;

@@ -1,5 +1,5 @@
-// The bold guesses, frame records, calls through bad pointers and leaves: what they find in real code, that they find
-// nothing in numbers that only look like it, and that they are not made unless they are asked for.
+// The bold guesses: frame records, calls through bad pointers, and leaves. They find callers in real code, find nothing
+// in numbers that only look like it, and are not made unless they are asked for.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -41,7 +41,7 @@ std::optional<FrameRow> row_by(const RowSource& source, const AddressSpace& spac
   return found && *found ? std::optional(row) : std::nullopt;
 }
 
-/// Pages for code and stacks that no module owns, and behind them one that cannot be read.
+/// Pages for code and stacks that no module owns, followed by an unreadable page.
 class Pages {
  public:
   explicit Pages(std::size_t count)
@@ -69,7 +69,7 @@ class Pages {
   std::uint8_t* bytes_;
 };
 
-/// A stack of which every word can be set, and code beside it.
+/// A stack with words that the test sets, and code beside it.
 struct Scene {
   Pages stack{2};
   Pages code{1};
@@ -228,7 +228,7 @@ TEST(FramePointer, RefusesWhatIsNoRecord) {
   EXPECT_FALSE(row_by(frame_pointer_source(), k_local, CodeAddress::interrupted(1), nullptr)) << "not on a stack";
 }
 
-// They may as well be two zeros of anything, and no guess is the end of a stack.
+// Two zeros may have any meaning, and a guess does not end a stack.
 TEST(FramePointer, TwoZerosAreNoEnd) {
   Scene scene;
   scene.record(0x200, 0, 0);
@@ -254,7 +254,7 @@ TEST(BoldGuesses, AreMadeForThoseWhoAsk) {
 
 __attribute__((noinline)) Addr own_return_address() { return addr_of(__builtin_return_address(0)); }
 
-// -fomit-frame-pointer code keeps anything in the frame pointer; what it calls saves that.
+// Code compiled with -fomit-frame-pointer may keep anything in the frame pointer, and its callees save that.
 TEST(FramePointer, LetsCodeOfModulesKeepAnythingInTheRegister) {
   Scene scene;
   scene.record(0x200, 0x1234567, own_return_address());
@@ -263,7 +263,7 @@ TEST(FramePointer, LetsCodeOfModulesKeepAnythingInTheRegister) {
   EXPECT_FALSE(scene.finds(frame_pointer_source()));
 }
 
-// Words as they lie on a stack - small numbers, addresses of the stack, of data, of code - in place of a record.
+// Words that lie on a stack - small numbers, addresses of the stack, of data, of code - replace the record.
 TEST(FramePointer, RefusesRandomWords) {
   Scene scene;
   std::mt19937_64 random(4);
@@ -290,8 +290,8 @@ TEST(FramePointer, RefusesRandomWords) {
     scene.record(0x200, word(), word());
     believed += scene.finds(frame_pointer_source());
   }
-  // A fifth of the return addresses are random addresses of code, of which about one in thirty follows a call (code is
-  // dense with calls); nothing else is believed.
+  // A fifth of the return addresses are random addresses of code. About one in thirty of those follows a call, because
+  // code is dense with calls; nothing else is believed.
   EXPECT_LT(believed, k_tries / 5 / 15);
 }
 
@@ -307,7 +307,7 @@ void on_crash(int, siginfo_t*, void* context) {
   MemoryWindow window;
   Caller caller;
   if (!apply_row(*row, registers, arch::x86_64, k_memory, window, caller)) ::_exit(4);
-  // Back to the caller, as the called function would go.
+  // Returns to the caller, as the called function would.
   uc->uc_mcontext.gregs[REG_RIP] = static_cast<greg_t>(caller.pc);
   uc->uc_mcontext.gregs[REG_RSP] = static_cast<greg_t>(caller.cfa);
 }
@@ -381,8 +381,8 @@ TEST(BadCall, UsesTheLinkRegisterOfAArch64) {
   EXPECT_FALSE(row_by(bad_call_source(), space, CodeAddress::interrupted(0x4000), &registers));
 }
 
-/// Code that may be executed and not read is known at its entry alone, and of the kernel's [vsyscall] each pc is one:
-/// a call by rax tells nothing more there, since that holds the result.
+/// Code that may be executed but not read is known at its entry alone. Each pc of the kernel's [vsyscall] is an entry;
+/// a call by rax tells nothing there, since rax holds the result.
 TEST(CodeThatCannotBeRead, IsLeftAtItsEntry) {
   constexpr Addr k_unreadable = 0x500000, k_vsyscall = 0xffffffffff600000, k_sp = 0x8000;
   FakeMemory bytes;

@@ -182,7 +182,7 @@ bool moves_sp_by_a_number(const Decoded& d) {
          d[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
 }
 
-/// Empty: both say the same, or ours nothing.
+/// Returns "" if both agree, or if ours knows nothing.
 std::string difference(const Decoded& d, const MachineInstruction& i, Addr at) {
   if (i.length == 0) return "";
   if (i.length != d.info.length) return "length";
@@ -214,7 +214,7 @@ struct Comparison {
   std::size_t unknown = 0;  ///< to us
   std::set<std::string> differences{};
 
-  /// Bytes to go on behind.
+  /// Returns the number of bytes to continue behind.
   std::size_t compare(std::span<const std::byte> bytes, Addr at) {
     const auto theirs = decode(mode, bytes);
     if (!theirs) return 1;
@@ -251,7 +251,7 @@ int compare_segments(dl_phdr_info* info, std::size_t, void* into) {
 void expect_all_the_same(const Comparison& comparison) {
   EXPECT_GT(comparison.instructions, 500'000u);
   EXPECT_TRUE(comparison.differences.empty()) << comparison.text();
-  // Data between functions, and what is for transactions.
+  // The unknown ones are data between functions, and instructions for transactions.
   EXPECT_LT(comparison.unknown, comparison.instructions / 1000);
 }
 
@@ -295,13 +295,13 @@ TEST_P(RandomInstructions, AreWhatZydisSays) {
       const std::uint64_t word = random();
       std::memcpy(bytes.data() + at, &word, sizeof word);
     }
-    // Every second one begins with what most instructions do not.
+    // Every second one begins with a byte that few instructions begin with.
     if (i % 2 == 0) bytes[0] = std::byte{k_first[static_cast<std::size_t>(bytes[15]) % k_first.size()]};
     if (i % 4 == 0) bytes[1] = std::byte{0x0f};
     comparison.compare(std::span(bytes).first(15), 0x400000);
   }
   EXPECT_GT(comparison.instructions, 2'000'000u);
-  // Instructions of the operating system alone may be taken for writing less than they do.
+  // Instructions of the operating system alone may be treated as writing less than they do.
   std::erase_if(comparison.differences, [](const std::string& text) {
     for (const char* name : {"encls", "enclv", "pconfig"})
       if (text.find(name) != std::string::npos) return true;
@@ -315,7 +315,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, RandomInstructions, testing::Values(&k_64, &k_32
                          [](const auto& info) { return info.param == &k_64 ? "Of64Bits" : "Of32Bits"; });
 
 TEST(Instructions, ThatAreCutOffAreUnknown) {
-  // sub rsp,0x12345678; without its first byte of esp.
+  // sub rsp,0x12345678 loses its first byte, and is a sub of esp then.
   constexpr std::array<std::uint8_t, 7> k_code{0x48, 0x81, 0xec, 0x78, 0x56, 0x34, 0x12};
   for (const Mode* const mode : {&k_64, &k_32}) {
     const auto bytes = std::as_bytes(std::span(k_code)).subspan(mode == &k_64 ? 0 : 1);

@@ -63,7 +63,7 @@ TEST_P(PltStubs, HaveRightRowsAtEveryInstruction) {
   const SingleStepJudge judge{"plt_stub", {&plt_stub_source()}};
   SingleStepOptions options;
   options.modules = &local_modules();
-  // Twice: a lazy stub goes through the resolver the first time only.
+  // The call is made twice: a lazy stub goes through the resolver the first time only.
   const auto body = [call_all] { return call_all(10) == 38 && call_all(0) == -2 ? 0 : 1; };
   const SingleStepRun run = single_step(code, body, std::span(&judge, 1), options);
   EXPECT_TRUE(run.ok()) << run.text();
@@ -123,7 +123,7 @@ std::optional<FrameRow> row_of(const Stub& stub, CodeAddress at, const ModuleFin
   return found && *found ? std::optional(row) : std::nullopt;
 }
 
-// Stubs that no linker here writes any more, and those of another CPU.
+// Stubs that no linker writes here any more, and those of another CPU.
 TEST(PltStubPatterns, MatchAtEveryInstruction) {
   const std::vector<std::uint8_t> bnd_first{0xff, 0x35, 1, 2, 3, 4, 0xf2, 0xff, 0x25, 1, 2, 3, 4};
   const std::vector<std::uint8_t> bnd{0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25, 1, 2, 3, 4};
@@ -166,7 +166,7 @@ TEST(PltStubPatterns, MatchAtEveryInstruction) {
     expected.cfa.offset = stub.cfa;
     EXPECT_EQ(to_text(*row, stub.arch), to_text(expected, stub.arch));
     EXPECT_EQ(row->origin, RowOrigin::plt_stub);
-    // Not at a return address, and not outside of a module's code.
+    // The pattern does not match a return address, nor code outside of a module.
     EXPECT_FALSE(row_of(stub, CodeAddress::returned_to(pc), OneModule()));
     EXPECT_FALSE(row_of(stub, CodeAddress::interrupted(pc), NoModules()));
   }

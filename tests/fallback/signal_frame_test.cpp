@@ -1,5 +1,5 @@
-// Signal trampolines: what their code bytes tell is what glibc's own call frame information tells, and what the kernel
-// put into the ucontext_t.
+// Signal trampolines: the rows by their code bytes agree with glibc's own call frame information, and with the kernel's
+// ucontext_t.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -147,7 +147,7 @@ TEST(SignalFrame, IsNothingElse) {
   });
 }
 
-// A trampoline cut off by the end of readable memory is none, and reading it does no harm.
+// A trampoline that is cut off by the end of readable memory is not one, and reading it does no harm.
 TEST(SignalFrame, NeedsAllOfItsBytes) {
   constexpr std::size_t k_page = 4096;
   auto* const pages = static_cast<std::uint8_t*>(
@@ -163,7 +163,7 @@ TEST(SignalFrame, NeedsAllOfItsBytes) {
   ::munmap(pages, 2 * k_page);
 }
 
-// The kernel of AArch64 puts a siginfo_t of 128 bytes, then the ucontext_t (arch/arm64/kernel/signal.c).
+// AArch64's kernel writes a siginfo_t of 128 bytes, then the ucontext_t (arch/arm64/kernel/signal.c).
 TEST(SignalFrame, OfAArch64ByData) {
   const Arch& arch = arch::aarch64;
   FakeMemory memory;

@@ -1,5 +1,5 @@
-// Walks from every instruction of some code, and of what it calls, against the stack of calls that the instructions
-// have made: whatever a walk returns is a caller, and who says that a stack is complete has all of it.
+// Compares walks from every instruction of some code, and of its callees, with the stack of calls that the instructions
+// have made: every returned address is a caller, and a walk that claims to be complete has all of them.
 #pragma once
 
 #include <execinfo.h>
@@ -22,7 +22,7 @@ namespace jitunwind::test {
 
 inline Addr addr_of(const void* p) { return reinterpret_cast<std::uintptr_t>(p); }
 
-/// A word of a ucontext_t, or of the stack.
+/// Reads a word of a ucontext_t, or of the stack.
 inline Addr word_at(const void* at, std::int64_t offset = 0) {
   std::uintptr_t word = 0;
   std::memcpy(&word, static_cast<const std::byte*>(at) + offset, sizeof word);
@@ -43,17 +43,17 @@ class Addresses {
   std::size_t count_ = 0;
 };
 
-/// Calls that were made and have not returned, as the instructions tell: a call is what pushes the address behind
-/// itself and goes elsewhere.
+/// The calls that have not returned, as the instructions show: a call pushes the address behind itself and jumps
+/// elsewhere.
 class Calls {
  public:
-  /// Before the instruction at pc is executed. `word` reads one of the stack.
+  /// Called before the instruction at pc is executed. `word` reads a word of the stack.
   template <class Word>
   void follow(Addr pc, Addr sp, Word word) {
     while (count_ != 0 && calls_[count_ - 1].slot < sp) --count_;
     if (last_pc_ != 0 && sp == last_sp_ - sizeof(std::uintptr_t)) {
       const Addr pushed = word(sp);
-      // A call of what comes next, for its own address, is no call.
+      // A call of the next instruction, which reads its own address, does not count.
       const bool was_called = pushed > last_pc_ && pushed <= last_pc_ + k_longest_call && pc != pushed;
       if (was_called && count_ != calls_.size()) calls_[count_++] = {pushed, sp};
     }
@@ -80,7 +80,7 @@ class Calls {
   Addr last_pc_ = 0, last_sp_ = 0;
 };
 
-/// How many walks of one kind went how.
+/// The results of all walks of one kind.
 struct Figures {
   std::size_t complete = 0;  ///< and right
   std::size_t early = 0;     ///< right as far as they go
@@ -130,7 +130,7 @@ inline void judge_steps(Scene& scene, const ucontext_t& at) {
   scene.steps.add(scene.truth.all(), scene.walk.all(), whole);
 }
 
-/// Lists say nothing of their end: they are complete where steps are.
+/// Lists do not tell their end: they are complete where steps are.
 inline void judge_lists(Scene& scene, const ucontext_t& at) {
   const bool whole = walk_by_steps(walk_interrupted(&at), scene.walk);
   std::array<void*, 256> list;
@@ -182,7 +182,7 @@ inline void judge_bold(Scene& scene, const ucontext_t& at) {
   scene.bold.add(truth, scene.walk.all(), whole);
 }
 
-/// False: there is no truth to judge by, since no call of the code that is watched has been made.
+/// Returns false if nothing can be judged, since the watched code has made no call.
 inline bool follow(Scene& scene, const ucontext_t& at) {
   const Arch& arch = *host_arch();
   const Addr pc = word_at(&at, arch.by_dwarf(arch.pc)->ucontext);
@@ -190,7 +190,7 @@ inline bool follow(Scene& scene, const ucontext_t& at) {
   scene.calls.follow(pc, word_at(&at, arch.by_dwarf(arch.sp)->ucontext),
                      [](Addr sp) { return word_at(reinterpret_cast<const void*>(static_cast<std::uintptr_t>(sp))); });
   if (scene.calls.empty()) {
-    // Code of this program, which has unwind information: what it calls has its callers behind it.
+    // Code of this program has unwind information: the callers of its callees are behind it.
     (void)walk_by_steps(walk_interrupted(&at), scene.walk);
     scene.callers_here.clear();
     for (const Addr caller : scene.walk.all().subspan(1)) scene.callers_here.add(caller);
@@ -215,7 +215,7 @@ inline void judge(void* argument) {
   if (follow(scene, at)) judge_every_way(scene, at);
 }
 
-/// Their callers, by another unwinder: libgcc's, which glibc asks.
+/// Finds their callers by another unwinder: libgcc's, which glibc uses.
 [[gnu::noinline]] inline bool ends_as_libgcc_says(std::span<const Addr> callers) {
   std::array<void*, 128> list;
   const int count = ::backtrace(list.data(), static_cast<int>(list.size()));
@@ -229,7 +229,7 @@ struct Expected {
   double complete;  ///< at least so much of the walks by steps, 0 to 1
 };
 
-/// No walk was wrong in any way, at least so much of them complete.
+/// Expects no wrong walk, and at least so many complete ones.
 inline void expect_right(const char* name, const Scene& scene, Expected expected) {
   EXPECT_TRUE(ends_as_libgcc_says(scene.outer.all()));
   struct Way {

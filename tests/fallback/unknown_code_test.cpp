@@ -1,6 +1,6 @@
-// Walks from every instruction of code that has no unwind information, and of what it calls, against the stack of calls
-// that the instructions have made: whatever a walk returns is a caller, and who says that a stack is complete has all
-// of it.
+// Compares walks from every instruction of code without unwind information, and of its callees, with the stack of calls
+// that the instructions have made: every returned address is a caller, and a walk that claims to be complete has all of
+// them.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -63,7 +63,7 @@ TEST(UnknownCode, CalledByAPointerHasNoWrongCaller) {
                {0});
 }
 
-/// A copy of the code that is written by hand, in memory of its own.
+/// A copy of the hand-written code in its own memory.
 class CopiedCode {
  public:
   CopiedCode() : memory_(::mmap(nullptr, k_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
@@ -97,8 +97,8 @@ void expect_right_in(const char* name, const CopiedCode& code, Expected expected
 // covers: LU20
 TEST(UnknownCode, MadeAtRunTimeHasNoWrongCaller) { expect_right_in("made at run time", CopiedCode(), {0}); }
 
-/// Somebody told where each procedure begins and ends, and nothing else: those that are called by a pointer have
-/// callers, too. Pieces of an interpreter have names as well, and none.
+/// Only the beginning and the end of each procedure are known: those that are called by a pointer have callers, too.
+/// Pieces of an interpreter have names as well, and none.
 TEST(UnknownCode, WhoseNamesAreKnownHasNoWrongCaller) {
   const CopiedCode code;
   std::vector<unw_dyn_info_t> named;

@@ -50,7 +50,7 @@ struct SeenWalk {
   StopReason stop = StopReason::none;
   Error error{};
 
-  /// Position of the first frame with that in its name; `count` when there is none.
+  /// Returns the position of the first frame with that text in its name; `count` if there is none.
   std::size_t find(const char* text) const {
     std::size_t i = 0;
     while (i < count && !frames[i].is(text)) ++i;
@@ -120,7 +120,7 @@ void expect_end_above_note(const char* name, StopReason reason, const char* why)
 // covers: LU20
 TEST(FallbackWalk, PassesCodeWithoutTables) {
   for (auto* const code : {&framed_without_tables, &frameless_without_tables, &frameless_with_other_rbp}) {
-    // Called directly, each in its place.
+    // Each is called directly at its place.
     int result = 0;
     if (code == &framed_without_tables) result = framed_without_tables(&note_here, 2);
     if (code == &frameless_without_tables) result = frameless_without_tables(&note_here, 2);
@@ -132,7 +132,7 @@ TEST(FallbackWalk, PassesCodeWithoutTables) {
   }
 }
 
-// The callee leaves the frame pointer as it is, which so says nothing of it.
+// The callee does not change the frame pointer, so it tells nothing about the callee.
 // covers: LU20
 TEST(FallbackWalk, LosesNoCallerOfFramelessCode) {
   EXPECT_EQ(framed_calls_frameless(&note_here, 2), 7);
@@ -256,7 +256,7 @@ bool g_from_handler = false;
 void on_crash(int, siginfo_t*, void* context) {
   auto* const uc = static_cast<ucontext_t*>(context);
   note(g_from_handler ? walk_here() : walk_interrupted(context));
-  // On behind the call: the return address is still on top of the stack.
+  // The handler continues behind the call: the return address is still on top of the stack.
   std::uint64_t return_address = 0;
   std::memcpy(&return_address, reinterpret_cast<void*>(uc->uc_mcontext.gregs[REG_RSP]), sizeof return_address);
   uc->uc_mcontext.gregs[REG_RIP] = static_cast<greg_t>(return_address);
@@ -276,7 +276,7 @@ __attribute__((noinline, no_sanitize("undefined"))) int call_badly_with(void (*t
   return result;
 }
 
-/// While it lives a crash is walked, and goes on behind the call.
+/// Walks every crash while it lives; execution then continues behind the call.
 class CrashesAreWalked {
  public:
   CrashesAreWalked() {
@@ -384,7 +384,7 @@ TEST(FallbackWalk, PassesABadCallBehindASignalFrame) {
   g_from_handler = false;
 }
 
-// The call in front of what is on top of the stack led to a jump by a register that has the bad pc.
+// The call in front of the address on top of the stack led to a jump by a register with the bad pc.
 // covers: LU20
 TEST(FallbackWalk, StartsBehindABadJump) {
   const CrashesAreWalked handler;
@@ -393,7 +393,7 @@ TEST(FallbackWalk, StartsBehindABadJump) {
   EXPECT_TRUE(seen.frames[1].is("jump_badly"));
 }
 
-// It led elsewhere, as far as can be told: what is on top of the stack may be an old address.
+// The call led elsewhere, as far as can be known: the word on top of the stack may be an old address.
 // covers: LU20
 TEST(FallbackWalk, EndsAtABadPcThatNoCallLedTo) {
   const CrashesAreWalked handler;

@@ -40,7 +40,7 @@ class AsmjitLanding : public testing::Test {
     a.call(rdi);
     a.bind(end);
   }
-  /// Frees the exception in rax, returns 100 + its selector.
+  /// Frees the exception in rax and returns 100 + its selector.
   void catch_it() {
     a.bind(pad);
     a.mov(ebx, edx);
@@ -49,7 +49,7 @@ class AsmjitLanding : public testing::Test {
     a.call(imm(&abi::__cxa_end_catch));
     a.lea(rax, ptr(rbx, 100));
   }
-  /// Keeps rbx around the guarded call and returns 0, or what catch_it() says.
+  /// Keeps rbx around the guarded call and returns 0, or the result of catch_it().
   void guarded_frame() {
     const Label leave = new_label(a);
     a.push(rbx);
@@ -149,7 +149,7 @@ TEST_F(AsmjitLanding, IsDecidedByAHandler) {
   EXPECT_EQ(made(throw_error), 105);
 }
 
-/// Each procedure of the code has its own.
+/// Each procedure of the code has its own table.
 TEST_F(AsmjitLanding, OfTwoProceduresInOneCode) {
   make_labels();
   Label second = new_label(a);

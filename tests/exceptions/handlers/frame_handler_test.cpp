@@ -43,7 +43,7 @@ class Handler : public testing::Test {
   /// The pads of a frame that LandingFrame has made.
   static Addr catching(const PassedFrame& frame) { return frame.start() + static_cast<Addr>(at().catching); }
   static Addr cleaning(const PassedFrame& frame) { return frame.start() + static_cast<Addr>(at().cleaning); }
-  /// Else it is at the end of the cleanup.
+  /// Otherwise the frame is at the end of the cleanup.
   static bool is_at_callee(const PassedFrame& frame) {
     return static_cast<std::int64_t>(frame.call_offset()) < at().call.end;
   }
@@ -229,7 +229,7 @@ TEST_F(HandlerDeathTest, GoesOnWithAnImpossibleSp) {
   };
   expect_death(with_sp(-8), "goes on with SP 0x.*, which is not in the frame");
   expect_death(with_sp(4), "goes on with SP 0x.*, or not aligned");
-  // The saved registers, rbp the last of them, and then the return address.
+  // The saved registers, of which rbp is the last, and the return address are there.
   expect_death(with_sp(k_room + 6 * 8 + 8), "goes on with SP 0x.*, which is not in the frame");
 }
 

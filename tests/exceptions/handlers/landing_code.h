@@ -20,7 +20,7 @@
 
 namespace jitunwind::test {
 
-/// Below the saved registers.
+/// The size of the room below the saved registers.
 inline constexpr int k_room = 136;
 
 struct LandingOffsets {
@@ -33,7 +33,7 @@ struct LandingOffsets {
 
 class LandingFrame {
  public:
-  /// `declare` tells the builder of call sites.
+  /// `declare` declares the call sites to the builder.
   explicit LandingFrame(const std::function<void(x86_64::Builder&, const LandingOffsets&)>& declare,
                         std::string_view name = {}, FrameKind kind = FrameKind::frame_pointer,
                         const Place* place = nullptr);

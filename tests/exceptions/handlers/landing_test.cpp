@@ -33,7 +33,7 @@ struct Counted {
   ~Counted() { ++g_destroyed; }
 };
 
-/// Values of its own in every preserved register, and a destructor to run.
+/// Puts a different value into every preserved register, and has a destructor to run.
 template <class Thrown>
 [[gnu::noinline]] void throw_with(Thrown thrown) {
   const Counted counted;
@@ -61,7 +61,7 @@ class Landing : public testing::Test {
   }
 };
 
-/// Calls with six values in flight; they are as they were whether it returns or throws.
+/// Calls with six live values, which are unchanged whether the call returns or throws.
 template <class Body>
 [[gnu::noinline]] long keeping_registers(Body body, std::string& thrown) {
   long a = 0x1111, b = 0x2222, c = 0x3333, d = 0x4444, e = 0x5555, f = 0x6666;
@@ -211,8 +211,8 @@ TEST_F(Landing, ThrowsAnotherOneFromItsCatch) {
   EXPECT_FALSE(std::current_exception());
 }
 
-/// A frame that catches below a frame that cleans up, below one that catches what the first throws again; and an
-/// exception that is thrown and caught while another is being handled.
+/// A frame that catches, below a frame that cleans up, below one that catches the exception that the first throws
+/// again; and an exception that is thrown and caught while another is being handled.
 TEST_F(Landing, NestsWithOtherFrames) {
   static const LandingFrame inner = catching_and_leaving();
   static const LandingFrame middle([](Builder& b, const LandingOffsets& at) { b.call_site(at.call, at.cleaning); });

@@ -1,5 +1,5 @@
-// Reads the language-specific data of the C++ personality routine, from its public description alone (Itanium C++ ABI,
-// exception handling tables): what our tables are judged by.
+// Reads the language-specific data of the C++ personality routine by its public description alone (Itanium C++ ABI,
+// exception handling tables). It judges our tables.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,11 @@ struct DecodedTable {
   std::map<std::int64_t, std::string> types;                 ///< by selector, "..." for null
   std::map<std::int64_t, std::vector<std::uint64_t>> lists;  ///< by selector; numbers of types
 
-  /// A line a site: "4..6 -> 20 (1 St13runtime_error, 0)".
+  /// Returns a line for each site: "4..6 -> 20 (1 St13runtime_error, 0)".
   std::string text() const;
 };
 
-/// `size` is what the data may have at most; reading behind it ends in std::out_of_range.
+/// `size` is the most that the data may have; reading behind it throws std::out_of_range.
 DecodedTable decode_lsda(const void* data, std::size_t size);
 
 }  // namespace jitunwind::test

@@ -1,5 +1,4 @@
-// The table that a builder makes of call sites, as another reader of such tables sees it; what is refused; how long it
-// lives.
+// The table that a builder makes of call sites, read by another reader of such tables; refusals; the table's lifetime.
 #include <gtest/gtest.h>
 
 #include <stdexcept>
@@ -12,7 +11,7 @@
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "tests/exceptions/handlers/lsda_decoder.h"
 
-/// Only its address counts.
+/// Only the function's address is used.
 extern "C" int __gxx_personality_v0(...);
 
 namespace jitunwind::test {
@@ -89,7 +88,7 @@ TEST(HandlerTable, NumbersTypesWhenTheyAreFirstNamed) {
   EXPECT_EQ(table_of(b.call_site({0, 64}, 30).catches(typeid(int)).catches_all()), "0..64 -> 30 [2 i] [3 ...]\n");
 }
 
-/// Numbers of two and more bytes: distances, types, filters.
+/// The table has numbers of two and more bytes: distances, types, filters.
 TEST(HandlerTable, MayBeLarge) {
   Builder b = framed();
   for (int i = 0; i < 1000; ++i) b.call_site({10 * i, 10 * i + 5}, 100'000 + i).catches(typeid(int)).cleans_up();
@@ -116,7 +115,7 @@ TEST(HandlerTable, IsTheSameForEveryProcedureOfADescription) {
   EXPECT_EQ(lsda_extension(*one->info()).lsda, built->lsda());
   EXPECT_EQ(lsda_extension(*two->info()).lsda, built->lsda());
   EXPECT_EQ(one->info()->u.pi.handler, built->personality());
-  // The shape is that of procedures without handlers.
+  // The shape equals that of procedures without handlers.
   EXPECT_EQ(built->shape(), framed().build()->shape());
 
   const auto short_one = register_code(*built, Code{.start = k_code + 256, .size = 30});

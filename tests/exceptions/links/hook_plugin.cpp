@@ -1,4 +1,4 @@
-// Somebody else's library that takes libgcc_s's jump slot, as long as it is loaded, and puts back what stood there if
+// Another project's library that takes libgcc_s's jump slot as long as it is loaded, and restores the earlier value if
 // the slot is still its own.
 #include <atomic>
 

@@ -1,4 +1,4 @@
-// A program that has a use for __register_frame itself, so that a static libgcc's object with that name is linked.
+// A program that itself uses __register_frame, so that a static libgcc's object with that name is linked.
 #include "tests/exceptions/links/run_through.h"
 
 extern "C" void __register_frame(void*);

@@ -100,7 +100,7 @@ void deeper() {
   throw std::runtime_error("from below");
 }
 
-/// One throw through the procedures at these places.
+/// Throws once through the procedures at these places.
 bool passes(const std::vector<std::size_t>& places) {
   g_places = &places;
   g_next = 0;
@@ -120,7 +120,7 @@ void expect_passes(const std::vector<std::size_t>& places) {
   g_passed += passes(places);
 }
 
-/// Procedures come in any order, go in any order, and others come at their places.
+/// Procedures come and go in any order, and others take their places.
 void throw_while_they_come_and_go() {
   constexpr std::size_t k_step = 37;  // jumps from piece to piece
   for (std::size_t i = 0; i < 300; ++i) arena().add(i * k_step % k_places);

@@ -42,7 +42,7 @@ std::uintptr_t* g_slot;
 bool g_sealed = false;
 bool g_no_code = false;
 
-// Somebody else.
+// Another owner of the slot.
 std::atomic<FindFde*> g_stood_there{nullptr};
 std::atomic<bool> g_deaf{false};
 std::atomic<int> g_asked{0};

@@ -6,12 +6,13 @@
 #include "tests/resume/magic_frame.h"
 
 extern "C" {
-/// Catches all that comes out of f(argument). *out is written first thing at the landing pad.
+/// Catches everything that f(argument) throws. The landing pad writes *out first.
 void catching_frame(void (*f)(void*), void* argument, Arrival* out);
 /// The program handles the exception that catching_frame() caught, between __cxa_begin_catch() and __cxa_end_catch().
 void catching_frame_caught(void* object);
 /// Calls f(argument) behind setjmp(buffer); a longjmp() there arrives at_landing.
 void jumping_frame(void (*f)(void*), void* argument, Arrival* out, jmp_buf buffer);
-/// Sets *there and does nothing for ever. Has no table of call sites, in which no instruction of it could be.
+/// Sets *there and does nothing for ever. It has no table of call sites, since none of its instructions could be in
+/// one.
 void stand_still(void* there);
 }

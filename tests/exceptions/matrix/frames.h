@@ -18,7 +18,7 @@ MatrixFrame* matrix_frame(const char* kind, const char* role, const void* type, 
 void matrix_cancel(MatrixFrame* frame);
 MatrixPlace* matrix_place();
 void matrix_give_back(MatrixPlace* place);
-/// Calls `callee` below the frame. 0, or behind a handler 100 + the number of the type.
+/// Calls `callee` below the frame. Returns 0, or, behind a handler, 100 + the number of the type.
 long matrix_call(const MatrixFrame* frame, void (*callee)());
 bool matrix_contains(const MatrixFrame* frame, std::uintptr_t pc);
 

@@ -91,7 +91,7 @@ constexpr Reason k_impossible[]{
      "uncaught foreign exception"},
 };
 
-/// Not before the program has thrown once; a cell that was tried too early must have aborted.
+/// The cell works only after the program has thrown once. If it was tried without a throw, it must have aborted.
 constexpr Reason k_after_a_throw{
     '3',
     "run after a throw: in a static libgcc that has not thrown yet _Unwind_SetGR() aborts, when libgcc_s, which glibc\n"
@@ -107,7 +107,7 @@ const Reason* why_impossible(const Linked& linked, std::string_view scenario) {
   return nullptr;
 }
 
-// Running.
+// Running a cell.
 
 struct Cell {
   const Linked& linked;

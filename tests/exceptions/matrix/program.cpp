@@ -16,13 +16,13 @@
 
 namespace {
 
-/// The file that a function is in, as this program sees it.
+/// Prints the file that a function is in, as this program sees it.
 void print_file(const char* what, const void* function) {
   Dl_info info;
   std::printf("%s: %s\n", what, ::dladdr(function, &info) != 0 ? info.dli_fname : "?");
 }
 
-/// Some run-time libraries are not complete before.
+/// Some run-time libraries are incomplete before a throw.
 void throw_once() {
   try {
     throw 1;

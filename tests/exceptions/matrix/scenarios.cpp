@@ -139,20 +139,20 @@ void foreign() {
 
 std::atomic<bool> waiting, cancelled;
 
-/// Ended by a signal where it stands, whose handler is not returned from.
+/// The thread stands here until a signal ends it, whose handler does not return.
 void wait_for_signal() {
   ::pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, nullptr);
   static_assert(sizeof waiting == 1);
   stand_still(&waiting);
 }
-/// Ended by a call.
+/// The thread ends itself by a call.
 void wait_for_call() {
   waiting = true;
   while (!cancelled) ::sched_yield();
   ::pthread_testcancel();
 }
 
-/// A thread with the stack in it; what it leaves.
+/// Ends a thread with the stack in it, and checks what it leaves.
 void* end_thread(bool by_cancelling) {
   pthread_t thread;
   void* result = nullptr;
@@ -174,7 +174,7 @@ void* end_thread(bool by_cancelling) {
   return result;
 }
 
-/// Linux enters them with control words of its own.
+/// Linux enters handlers with control words of its own.
 ControlWords control_words_in_handler() {
   static ControlWords in_handler;
   (void)std::signal(SIGUSR1, [](int) { in_handler = control_words(); });
@@ -197,7 +197,7 @@ void exit_thread() {
   expect_destroyed();
 }
 
-/// Handlers for everything that throw on, as they must.
+/// The handlers for everything throw on, as they must.
 void cancel_rethrown() {
   prepare("catches", "catches", wait_for_call, Catches::everything);
   in_handler = [](void*) { throw; };
@@ -206,10 +206,10 @@ void cancel_rethrown() {
   expect_destroyed();
 }
 
-// Around the unwinder.
+// Jumps without the unwinder.
 
 jmp_buf outside;
-/// No destructor runs; what follows is as if nothing had been.
+/// No destructor runs; afterwards everything is as before.
 void jump_past() {
   prepare("cleans", "passes", [] { ::longjmp(outside, 1); });
   Arrival arrival{};

@@ -11,11 +11,11 @@ struct Scenario {
 };
 std::span<const Scenario> all_scenarios();
 
-/// Those of other files.
+/// Scenarios of other files.
 void throw_in_threads();
 
-/// Runs one with frames of this kind; "compiled": with none that is made at run time. Says on standard output what was
-/// not as it must be; the last line is "ok", and the status 0, if nothing was.
+/// Runs a scenario with frames of this kind; "compiled": without any frame made at run time. Prints failures to
+/// standard output; the last line is "ok", and the status 0, if there were none.
 [[noreturn]] void run_scenario(const Scenario& scenario, const char* kind);
 
 }  // namespace jitunwind::test

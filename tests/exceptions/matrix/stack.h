@@ -1,5 +1,5 @@
-// The stack that every scenario builds: C++ frames with destructors, above, between and below two frames made at run
-// time, and what is noted while an exception goes through it.
+// The stack that every scenario builds: C++ frames with destructors above, between and below two frames made at run
+// time. It records what happens while an exception passes.
 #pragma once
 
 #include <atomic>
@@ -11,9 +11,9 @@
 
 namespace jitunwind::test {
 
-/// A check that failed is printed.
+/// Prints a failed check.
 void expect(bool right, const char* what);
-/// "ok" if none did.
+/// Prints "ok" if no check failed.
 [[noreturn]] void end_program();
 
 enum Place { k_above, k_between, k_below, k_places };
@@ -68,7 +68,7 @@ struct Stack {
   void (*innermost)();
 };
 extern Stack stack;
-/// Begins the stack; returns what the outer frame does.
+/// Begins the stack; returns the outer frame's result.
 long above();
 
 /// Throws with a different value in each preserved register.
@@ -79,11 +79,11 @@ template <int Value>
   throw Thrown(Value);
 }
 
-/// Calls above() in a frame that catches everything, and expects that to happen, with the frame's registers.
+/// Calls above() in a frame that catches everything; expects an exception, and checks the frame's registers.
 void expect_caught_outside();
 /// Calls it, expects it to return, and returns the result of above().
 long expect_returned();
-/// All objects of the stack are gone, once each.
+/// Checks that all objects of the stack were destroyed once each.
 void expect_destroyed(int times = 1);
 void expect_values(std::initializer_list<int> values);
 
@@ -95,10 +95,10 @@ struct ControlWords {
 };
 ControlWords control_words();
 void load(const ControlWords& words);
-/// Those of no other code: towards zero; double precision.
+/// The control words of this code alone: towards zero; double precision.
 inline constexpr ControlWords k_own_control_words{0x7f80, 0x027f};
 
-/// All registers are the frame's. Nothing for null.
+/// Checks that all registers are the frame's. Checks nothing for null.
 void expect_right_at_pad(const AtPad* at, const ControlWords& expected);
 
 }  // namespace jitunwind::test

@@ -290,7 +290,8 @@ void expect_terminate(const char* what, void (*body)()) {
   asm volatile("" ::"r"(room) : "memory");
 }
 
-/// A frame of its own, lest it is part of one that aligns its stack: rows with expressions are not kept.
+/// The function has its own frame, so that it is not part of one that aligns its stack: rows with expressions are not
+/// kept.
 [[gnu::noinline]] void catch_from_below() {
   try {
     throw_below(60);
@@ -361,7 +362,7 @@ void foreign_exception() {
   check(seen == 11 && foreign_deleted == 1, "and deleted");
 }
 
-/// An exception of libgcc's own, whose cleanups end in the _Unwind_Resume that this program is linked with.
+/// libgcc raises the exception. Its cleanups end in the _Unwind_Resume that this program is linked with.
 void raised_by_libgcc() {
   static _Unwind_Reason_Code (*raise)(_Unwind_Exception*);
   void* const libgcc = ::dlopen("libgcc_s.so.1", RTLD_LAZY);
@@ -382,7 +383,7 @@ void raised_by_libgcc() {
 
 jmp_buf outside;
 void jump() {
-  // Past frames with destructors this is undefined behaviour, and what everybody's C code does: none is run.
+  // A jump past frames with destructors is undefined behaviour, but common in C code: no destructor runs.
   Path path{1, nullptr};
   path.innermost = [] { longjmp(outside, 1); };
   path.depth = 0;
@@ -415,7 +416,7 @@ void wait_for_cancellation() {
 void* is_cancelled(void*) {
   const Counted counted;
 #ifdef _LIBCPP_VERSION
-  // libc++abi rethrows what is not its own by raising it anew, which ends the program: __cxa_rethrow.
+  // libc++abi rethrows foreign exceptions by raising them anew, which ends the program: __cxa_rethrow.
   seen = 14;
   go(wait_for_cancellation);
 #else
@@ -468,7 +469,7 @@ _Unwind_Reason_Code ask(_Unwind_Context* context, void* asked_by) {
                  _Unwind_GetTextRelBase(context) == 0 && _Unwind_GetLanguageSpecificData(context) == nullptr;
   return _URC_NO_REASON;
 }
-/// The data-relative base is the global pointer that was registered, also of a frame whose row is kept by then.
+/// The data-relative base is the registered global pointer, even if the frame's row is already kept.
 void facts() {
   const CJitFrame frame(k_gp);
   Asked asked{&frame, 0, 0};

@@ -16,7 +16,7 @@ namespace {
 using jitunwind::test::Ended, jitunwind::test::lines_of, jitunwind::test::output_of, jitunwind::test::Pattern,
     jitunwind::test::run;
 
-/// Programs of these tests print what they see in a signal handler while nothing else runs.
+/// These tests' programs print from signal handlers, while nothing else runs.
 [[maybe_unused]] const int g_handlers_may_print = ::setenv("TSAN_OPTIONS", "report_signal_unsafe=0", 0);
 
 std::string runtime_of(const std::string& program) { return output_of(program + " --runtime"); }
@@ -28,7 +28,7 @@ TEST(LevelOne, EachProgramHasItsRuntime) {
 
 class LikeLibgcc : public testing::TestWithParam<const char*> {};
 
-/// Every call of a personality routine, a stop function or a callback, with all that it can ask.
+/// Compares every call of a personality routine, a stop function or a callback, with everything that it can query.
 // covers: EX01 EX02 EX03 EX04 EX05 EX06 EX08 EX09 EX10 EX11 EX15
 TEST_P(LikeLibgcc, SeesTheSame) {
   const std::string scenario = std::string(" ") + GetParam();
@@ -64,7 +64,7 @@ TEST(LevelOne, EveryScenarioIsCompared) {
             std::vector<std::string>(std::begin(k_scenarios), std::end(k_scenarios)));
 }
 
-/// "_Unwind_Resume@@GCC_3.0" and the like.
+/// Returns names such as "_Unwind_Resume@@GCC_3.0".
 std::set<std::string> level_one_names(const std::string& library) {
   std::set<std::string> names;
   std::istringstream words(output_of("readelf -W --dyn-syms '" + library + "' | grep -v UND"));
@@ -85,7 +85,7 @@ TEST(LevelOne, NamesAndVersionsAreLibgccs) {
   EXPECT_TRUE(level_one_names(JITUNWIND_SHARED).empty());
 }
 
-/// The words of the thrower stay, those behind them are the unwinder's, and no more.
+/// The thrower's words stay unchanged; only those behind them belong to the unwinder.
 // covers: EX12
 TEST(LevelOne, AnExceptionIsWhatTheAbiSays) {
   const std::string log = output_of(std::string(LEVEL_ONE_OWN) + " caught 2>/dev/null");
@@ -150,7 +150,7 @@ TEST(CppPrograms, UnderLibcxx) {
 }
 #endif
 
-/// __register_frame() is libgcc's, and what it is told nobody else knows.
+/// libgcc defines __register_frame(), and only libgcc knows the frames that it is given.
 // covers: EX01
 TEST(FramesOfOthers, ArePassedAsByLibgcc) {
   const std::string expected = "caught thrown, destroyed 2\ncaught thrown, destroyed 4\ncaught thrown, destroyed 6\n";
@@ -177,7 +177,7 @@ void expect_death(const std::string& scenario, const std::string& why) {
   EXPECT_EQ(ended.text.find("caught\n"), std::string::npos);
 }
 
-/// Compilers inline what throws, or do not.
+/// Compilers may or may not inline the throwing function.
 const std::string k_at_jit_frame = " at frame [23], pc 0x";
 
 // covers: EX01

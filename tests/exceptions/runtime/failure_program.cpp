@@ -1,4 +1,4 @@
-// Exceptions that cannot be handled: each scenario ends the program, and the runtime says why.
+// Exceptions that cannot be handled: each scenario ends the program, and the runtime prints the reason.
 #include <unwind.h>
 
 #include <cstdio>
@@ -44,12 +44,12 @@ void with_personality() {
   expect_terminate(frame, throw_it, nullptr);
 }
 
-/// Says that the caller's SP is found through rbx, which the frame has set to 0.
+/// The description finds the caller's SP through rbx, which the frame has set to 0.
 void broken_description() {
   const JitFrame frame("cfa=rbx+16 ra=[cfa-8]");
   expect_terminate(frame, throw_it, nullptr);
 }
-/// Says that its caller is itself.
+/// The description makes the frame its own caller.
 void own_caller() {
   const JitFrame frame("cfa=rsp+0 ra=[cfa-8]");
   expect_terminate(frame, throw_it, nullptr);

@@ -61,7 +61,7 @@ volatile int* volatile nowhere = nullptr;
   return nullptr;
 }
 void store_below() { through(store); }
-/// The call in the code made at run time is what faults.
+/// The call in the code made at run time itself faults.
 void call_beyond_addresses() { through(reinterpret_cast<Callee>(0x8000'0000'0000'0123)); }
 void store_in_a_destructor() {
   struct Stores {
@@ -87,7 +87,7 @@ void pause_below() {
   });
 }
 
-/// No frame has a landing pad: where the stack ends is anywhere in them, and there is none for a prologue.
+/// No frame has a landing pad: the stack ends anywhere in these functions, and a prologue has no landing pad.
 volatile int endless = 1;
 [[gnu::noinline]] void* fill_stack(void* argument) {
   volatile char room[300];
@@ -172,7 +172,7 @@ int main() {
   ::setrlimit(RLIMIT_STACK, &small);
   frame = new jitunwind::test::CJitFrame;
   on_the_ordinary_stack();
-  // Exceptions passed here before: what they call is bound, which takes stack of its own.
+  // Exceptions have passed here before, so that their calls are bound: binding takes more stack.
   for (const std::size_t size : {std::size_t{8} << 10, std::size_t{64} << 10}) {
     on_a_signal_stack(size);
     pthread_t thread;
