@@ -1,4 +1,4 @@
-// Core files that are made here, of CPUs that need not be this machine's.
+// Core files that tests make, for any CPU.
 #pragma once
 
 #include <elf.h>
@@ -54,8 +54,8 @@ struct Thread {
   std::size_t vector_bytes;                   ///< that are in the core; 528: all of struct user_fpsimd_state
 };
 
-/// struct elf_prstatus (linux/elfcore.h) with 31 registers, sp, pc and pstate; struct user_fpsimd_state (asm/ptrace.h):
-/// 32 registers of 16 bytes, fpsr, fpcr.
+/// The core has struct elf_prstatus (linux/elfcore.h) with 31 registers, sp, pc and pstate, and struct
+/// user_fpsimd_state (asm/ptrace.h): 32 registers of 16 bytes, fpsr, fpcr.
 inline Core core_of(const std::vector<Thread>& threads, bool big_endian) {
   Core core(EM_AARCH64, true, big_endian);
   for (const Thread& thread : threads) {

@@ -1,5 +1,5 @@
-// A core file as a target: what a process said of its own stacks when it lived is what its core says, whoever made it;
-// and of a core that is cut, or of a file that is none, what there is, or why there is nothing.
+// A core file as a target: whoever made the core, it shows the stacks that the process saw when it lived. A core that
+// is cut, or a file that is no core, gives the remaining frames, or the reason why there are none.
 #include <elf.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ void write_bytes(const std::string& path, std::span<const char> bytes) {
   std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
-/// A program that stood still, and its core by gcore.
+/// A program that stood still, and its core, which gcore made.
 struct ByGcore {
   explicit ByGcore(const std::string& file = TARGET_PROGRAM) : program(file) {
     const std::string process = std::to_string(program.process());
@@ -118,7 +118,7 @@ void hide_files_note(const std::string& path) {
   write_bytes(path, bytes);
 }
 
-/// Its files are those that the dynamic linker has written down.
+/// The files are those in the dynamic linker's list.
 // covers: HL12
 TEST(CoreFile, WithoutANoteOfFilesShowsTheStacksThatTheProgramSaw) {
   const KernelsCore made;
@@ -131,7 +131,7 @@ TEST(CoreFile, WithoutANoteOfFilesShowsTheStacksThatTheProgramSaw) {
   EXPECT_GE(files, 5u) << "the program, libjitunwind, the C and C++ libraries, the dynamic linker";
 }
 
-/// Wherever it is cut off: frames of the whole one, as many as are left, or a reason.
+/// Wherever the core is cut off, it gives frames of the whole one, as many as are left, or a reason.
 TEST(CoreFile, CutOffAnywhereShowsWhatIsLeft) {
   const KernelsCore made;
   std::map<pid_t, SeenStack> whole;
@@ -161,7 +161,7 @@ TEST(CoreFile, CutOffAnywhereShowsWhatIsLeft) {
 }
 #endif
 
-/// GDB writes the notes last: of a cut one no registers are left, and it is said.
+/// GDB writes the notes last, so a core that is cut off has no registers, and the error says so.
 TEST(CoreFile, OfGcoreThatIsCutOffIsRefused) {
   const ByGcore core;
   for (const std::uintmax_t size : cuts_of(std::filesystem::file_size(core.path))) {
@@ -187,7 +187,7 @@ TEST(CoreFile, WithoutItsFilesEndsAtTheFirstUnknownCode) {
   }
 }
 
-/// The files are somewhere else: below a folder that is like the root of the machine which the core is from.
+/// The files are at other paths: below a folder that is like the root of the machine which the core comes from.
 TEST(CoreFile, FindsItsFilesBelowAFolder) {
   ByGcore core;
   const auto here = Target::open_core(core.path);
@@ -203,7 +203,7 @@ TEST(CoreFile, FindsItsFilesBelowAFolder) {
   expect_as_the_program_says(*target, core.program);
 }
 
-/// The kernel writes " (deleted)" behind names of files that are deleted, and programs may be called so.
+/// The kernel appends " (deleted)" to names of deleted files, and programs may have such a name.
 TEST(CoreFile, HasItsFilesIfItIsCalledDeleted) {
   const TemporaryFolder folder;
   const std::string file = folder / "program (deleted)";
@@ -212,7 +212,7 @@ TEST(CoreFile, HasItsFilesIfItIsCalledDeleted) {
   const auto target = Target::open_core(core.path);
   ASSERT_TRUE(target) << target.error().text();
   expect_as_the_program_says(*target, core.program);
-  // Another file has the name without it: it is not taken for the program.
+  // Another file has the name without that ending, and must not be taken for the program.
   std::filesystem::copy_file("/bin/true", folder / "program");
   const auto again = Target::open_core(core.path);
   ASSERT_TRUE(again) << again.error().text();
@@ -253,7 +253,7 @@ TEST(CoreFile, IsNoneWhateverItIs) {
   const auto compressed = Target::open_core(folder / "core.gz");
   ASSERT_FALSE(compressed);
   EXPECT_NE(compressed.error().remedy.find("gzip -d"), std::string::npos) << compressed.error().text();
-  // The header of a core of another machine.
+  // The core's header names another machine.
   Elf64_Ehdr header{};
   std::memcpy(header.e_ident, ELFMAG, SELFMAG);
   header.e_ident[EI_CLASS] = ELFCLASS64;
@@ -268,8 +268,8 @@ TEST(CoreFile, IsNoneWhateverItIs) {
   }
 }
 
-/// A core of threads, from number 7 on, with these segments, whose bytes are all "abcdefghijklmnop". Its notes are in a
-/// segment, or in a section alone. `files`: an NT_FILE of one file that says that it has so many.
+/// Makes a core of threads, from number 7 on, with these segments, whose bytes are all "abcdefghijklmnop". The notes
+/// are in a segment, or in a section alone. `files` is the count in an NT_FILE note, which has one file.
 RawBytes core_with(const std::vector<BuiltSegment>& segments, bool has_note_segment = true, std::size_t threads = 1,
                    std::optional<std::uint64_t> files = std::nullopt, bool numbers_in_section_0 = false) {
   ElfBuilder core(true, false);
@@ -315,7 +315,7 @@ TEST(CoreFile, SegmentsThatContradictEachOtherAreReadOnce) {
   EXPECT_EQ(text_at(*core, 0x20000), "abcde");
 }
 
-/// Counts of files and of program headers that nobody has room for, and that wrap where they are multiplied.
+/// Counts of files and of program headers that exceed all memory, or that overflow when they are multiplied.
 TEST(CoreFile, HasNoMoreThanItHasBytesFor) {
   constexpr std::uint64_t k_wraps = ~std::uint64_t{0} / 24 + 2;  // 24 times this are 24 or so
   const std::vector<BuiltSegment> segments{{.address = 0x10000, .file_size = 16, .memory_size = 16}};
@@ -347,7 +347,7 @@ TEST(CoreFile, HasItsNotesInASectionWhereNoSegmentHasThem) {
   EXPECT_EQ(core->threads()[0].id, 7);
 }
 
-/// Their registers are found by their numbers: eight times as many take eight times as long, not 64 times.
+/// The registers are found by the threads' numbers: eight times as many threads take eight times as long, not 64 times.
 TEST(CoreFile, MayHaveMoreThreadsThanAnyProgram) {
   const auto seconds_for = [](std::size_t threads) {
     const auto core = open_bytes(core_with({}, true, threads));

@@ -1,5 +1,5 @@
-// libunwind-coredump.h: the core of a process with three threads shows the stacks that it saw itself, and every
-// callback answers alone as it does in a walk.
+// libunwind-coredump.h: the core of a process with three threads shows the stacks that the process itself saw. Every
+// callback gives the same answer alone as in a walk.
 #include <elf.h>
 
 #include <algorithm>
@@ -16,7 +16,8 @@
 namespace jitunwind::test {
 namespace {
 
-/// A program that stood still, and its core by gcore. Its file may be another one by the time that is opened.
+/// A program that stood still, and its core, which gcore made. Another file may have the program's name when the core
+/// is opened.
 struct Dump {
   explicit Dump(const std::string& file = TARGET_PROGRAM) : program(file) {
     const std::string process = std::to_string(program.process());
@@ -28,7 +29,7 @@ struct Dump {
   std::string path;
 };
 
-/// _UCD_create's core, while it lives.
+/// The core of _UCD_create, as long as the object lives.
 class Core {
  public:
   explicit Core(const std::string& path) : core_(_UCD_create(path.c_str())) {}
@@ -169,8 +170,8 @@ TEST(CoredumpHelper, TakesFilesThatAreElsewhere) {
   expect_as_the_program_saw(remote_stack(space, by_segment.get()), dump.program.stacks().at(dump.program.process()));
 }
 
-/// Another core by the name that it was opened by is not taken for it, with whatever threads; and where the file itself
-/// is cut meanwhile, what is gone cannot be read.
+/// Another core under the same name does not replace the opened one, whatever threads it has. If the file itself is cut
+/// meanwhile, the missing part cannot be read.
 // covers: HL08
 TEST(CoredumpHelper, StaysTheCoreThatItWas) {
   const Dump dump, other;
@@ -209,7 +210,7 @@ TEST(CoredumpHelper, TellsTheSignalOfACrash) {
 }
 #endif
 
-/// Whichever allocation is the first that fails, there is no core, and nothing is kept of what was read.
+/// Any allocation may be the first that fails: there is no core then, and nothing stays allocated.
 // covers: HL08
 TEST(CoredumpHelper, IsNoneWithoutMemory) {
   const Dump dump;
@@ -235,7 +236,7 @@ TEST(CoredumpHelper, IsNoneOfOtherFiles) {
   EXPECT_EQ(_UCD_create("/nowhere"), nullptr);
   EXPECT_EQ(_UCD_create("/etc/passwd"), nullptr);
   EXPECT_EQ(_UCD_create(TARGET_PROGRAM), nullptr);
-  // Cores of another CPU are a Target's alone.
+  // Only a Target opens cores of other CPUs.
   const TemporaryFolder folder;
   const auto foreign = built::core_of({{.id = 7, .first_general = 1, .first_vector = 1, .vector_bytes = 528}}, false);
   foreign.write(folder / "foreign");

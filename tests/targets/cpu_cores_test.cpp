@@ -1,5 +1,5 @@
-// Core files of other CPUs, of either byte order and word size, which qemu-user has written of cores/crashing.c: what
-// GDB has seen in them lies beside them, as cores/record has asked it.
+// Core files of other CPUs, of either byte order and word size, which qemu-user has written for cores/crashing.c.
+// Beside them is GDB's view of them, which cores/record has asked for.
 #include <elf.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -82,8 +82,8 @@ TEST_P(CoreOfCpu, ShowsWhatGdbSees) {
   EXPECT_EQ(known, seen.size());
 }
 
-/// qemu leaves out the first page of the program with its headers, and on most CPUs its code: nothing but the program
-/// says what is where.
+/// qemu leaves out the first page of the program with its headers, and on most CPUs its code: only the program tells
+/// the layout.
 TEST_P(CoreOfCpu, EndsWithAReasonWithoutItsProgram) {
   const Unpacked files(GetParam().name);
   const auto whole = files.open(), core = Target::open_core(files.core);
@@ -100,7 +100,7 @@ TEST_P(CoreOfCpu, EndsWithAReasonWithoutItsProgram) {
 
 constexpr std::size_t k_machine = 18;
 
-/// A byte of the core's header is another one.
+/// Returns the error for a core whose header has another byte at `at`.
 std::string error_with(const std::string& core, std::size_t at, char byte) {
   std::fstream(core, std::ios::in | std::ios::out | std::ios::binary).seekp(static_cast<std::streamoff>(at)).put(byte);
   const auto target = Target::open_core(core);

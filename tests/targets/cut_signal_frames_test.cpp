@@ -18,13 +18,13 @@
 namespace jitunwind::test {
 namespace {
 
-/// The program headers of a core file, of whatever CPU.
+/// The program headers of a core file of any CPU.
 class Segments {
  public:
   Segments(std::string& file, const Arch& arch)
       : file_(file), big_endian_(arch.big_endian), wide_(arch.word_size == 8) {}
 
-  /// The memory that `at` is in ends there. False: it is in none.
+  /// Makes the memory that contains `at` end there. Returns false if no memory contains it.
   bool cut(Addr at) {
     const std::uint64_t headers = wide_ ? get(offsetof(Elf64_Ehdr, e_phoff), 8) : get(offsetof(Elf32_Ehdr, e_phoff), 4);
     const std::uint64_t count =
@@ -76,7 +76,7 @@ Walked walked(const Target& target, Guesses guesses = Guesses::bold) {
   return all;
 }
 
-/// The frames in front of where memory ends, at `end`: all of them that it does not end in.
+/// Expects the frames up to the one in which memory ends, at `end`.
 void expect_cut(const Walked& walk, const Walked& whole, std::size_t signal, Addr end) {
   ASSERT_GE(walk.pcs.size(), signal) << walk.why;
   for (std::size_t i = 0; i < std::min(walk.pcs.size(), signal + 2); ++i) {
@@ -99,7 +99,7 @@ class CutCore : public testing::TestWithParam<Recorded> {
     whole_ = walked(*core, Guesses::confirmed);
     ASSERT_GT(whole_.pcs.size(), k_signal + 2);
   }
-  /// Its walk where memory ends at an address.
+  /// Walks with memory that ends at an address.
   Walked cut_at(Addr at) {
     std::string bytes = bytes_;
     EXPECT_TRUE(Segments(bytes, arch_).cut(at)) << std::hex << at;
@@ -122,7 +122,7 @@ INSTANTIATE_TEST_SUITE_P(Cpus, CutCore, testing::ValuesIn(k_recorded),
 
 // covers: HL12 RG04
 TEST_P(CutCore, EndsAtATrampolineThatIsCutOff) {
-  // The shortest is one instruction of two bytes.
+  // The shortest trampoline is one instruction of two bytes.
   const Addr end = whole_.pcs[k_signal] + 1;
   const Walked walk = cut_at(end);
   ASSERT_EQ(walk.pcs.size(), k_signal + 1) << walk.why;
@@ -151,7 +151,7 @@ class CutSample : public testing::TestWithParam<Arch> {
   static constexpr Addr k_code = 0x500000, k_caller = 0x400000, k_stack = 0x7000'0000, k_caller_sp = 0x7000'2000;
   const Arch& arch() const { return GetParam(); }
 
-  /// The beginnings of a trampoline's code and of its frame.
+  /// Walks from the beginning of a trampoline's code and of its frame.
   Walked walk(const CodePattern& trampoline, std::size_t code_size, std::size_t stack_size) {
     std::string code(reinterpret_cast<const char*>(trampoline.bytes.data()), trampoline.bytes.size());
     const std::string path = folder_ / "code";

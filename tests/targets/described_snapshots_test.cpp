@@ -1,5 +1,5 @@
-// Code that was made at run time in programs of other CPUs, found by the lists in their memory: every directive that is
-// in force matters, and lists that lie are seen through. snapshots/described/ has the code.
+// Code made at run time in programs of other CPUs, found by the lists in their memory. Every directive that is in force
+// matters, and wrong lists are noticed. snapshots/described/ has the code.
 #include <gtest/gtest.h>
 
 #include "jitunwind/dyn_info/libunwind-dynamic.h"
@@ -10,8 +10,8 @@
 namespace jitunwind::test {
 namespace {
 
-/// A snapshot whose memory can be changed, and where in it the structures of libunwind-dynamic.h are, by the target's
-/// size of words.
+/// A snapshot whose memory can be changed, with the places of the structures of libunwind-dynamic.h in it, for the
+/// target's word size.
 class Described {
  public:
   explicit Described(Snapshot snapshot) : snapshot_(std::move(snapshot)), word_(snapshot_.arch.word_size) {

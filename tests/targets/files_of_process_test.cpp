@@ -26,7 +26,7 @@ Names names_in(pid_t process) {
 
 bool has(const Names& names, const char* name) { return std::ranges::find(names, name) != names.end(); }
 
-/// Whether the kernel opens what a process has mapped: proc_pid_map_files(5). It asks for privileges.
+/// Returns whether the kernel opens mapped files of a process: proc_pid_map_files(5), which needs privileges.
 bool may_open_mappings() {
   std::error_code failed;
   for (const auto& mapped : std::filesystem::directory_iterator("/proc/self/map_files", failed))
@@ -49,7 +49,7 @@ class Files {
   TemporaryFolder folder_;
 };
 
-/// Runs a script, as root of a user namespace where this is not root, in the same mount namespace or in one of its own.
+/// Runs a script in the same mount namespace or in one of its own; without root's rights, as root of a user namespace.
 /// $1 is the folder with the files.
 enum class Mounts { same, own };
 #ifdef HAS_MOUNT_NAMESPACES
@@ -69,7 +69,7 @@ struct Place {
   const char* name;
   Mounts mounts;
   const char* script;
-  /// The libraries are nowhere else: only the kernel's links to what is mapped lead to them.
+  /// The libraries have no other path: only the kernel's links to mapped files lead to them.
   bool are_libraries_hidden = false;
 };
 std::ostream& operator<<(std::ostream& out, const Place& place) { return out << place.name; }
@@ -115,7 +115,7 @@ TEST_P(EveryPlace, ItsFilesAreFound) {
   EXPECT_TRUE(has(names, "plugin_call")) << testing::PrintToString(names);
 }
 
-/// Those that this machine has.
+/// The places that this machine supports.
 std::vector<Place> places() {
   std::vector<Place> all(std::begin(k_places), std::end(k_places));
   if (k_own_mounts == Mounts::same) std::erase_if(all, [](const Place& place) { return place.mounts == Mounts::own; });
@@ -149,7 +149,7 @@ TEST(FilesOfProcess, AreFoundThatAreDeletedBelowARootOfItsOwn) {
   expect_names_of_deleted_files(files, program);
 }
 
-/// The program's file is for all to open who may trace the process, those of libraries are not.
+/// Anybody who may trace the process may open the program's file, but not the files of libraries.
 TEST(FilesOfProcess, OfADeletedProgramAreFoundByWhoMayNothingElse) {
   const Files files;
   int stands[2], is_deleted[2];

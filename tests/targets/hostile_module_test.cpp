@@ -1,5 +1,5 @@
-// Objects of a target that say of themselves what is not true: that they are longer than what is mapped, or where
-// others are. A walk does not depend on what was walked before.
+// Objects of a target with false headers: they claim to be longer than what is mapped, or to lie where others are. A
+// walk does not depend on earlier walks.
 #include <elf.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ BuiltSegment loaded(std::uint32_t flags, Addr offset, std::uint64_t size) {
   return {.type = PT_LOAD, .flags = flags, .offset = offset, .address = offset, .file_size = size, .memory_size = size};
 }
 
-/// The first page of an object at `begin`, whose procedures are at `code`: all frames of theirs are a return address.
+/// Makes the first page of an object at `begin` with procedures at `code`; their frames consist of a return address.
 RawBytes object(Addr begin, std::vector<BuiltSegment> segments, std::initializer_list<AddrRange> code = {}) {
   ElfBuilder elf(true, false);
   elf.segments = std::move(segments);
@@ -39,7 +39,7 @@ RawBytes object(Addr begin, std::vector<BuiltSegment> segments, std::initializer
   const Addr cie = frames.cie({});
   for (const AddrRange& range : code) frames.fde(cie, range.begin, range.size(), {});
   frames.terminator();
-  // Version 1, .eh_frame at 4 bytes relative to their place, no table.
+  // The header has version 1, .eh_frame at 4 bytes relative to their place, and no table.
   const Addr to_frames = elf.offset_of(1) - (elf.offset_of(0) + 4);
   elf.sections[0].data = Bytes({1, 0x1b, 0xff, 0xff}).u32(to_frames).vector();
   elf.sections[1].data = frames.data().vector();
@@ -58,7 +58,7 @@ struct HostileTarget {
     for (const auto& [at, piece] : contents) all.push_back({at, piece});
     return all;
   }
-  /// Return addresses, and why there are no more.
+  /// Returns the return addresses, and the reason why there are no more.
   std::vector<std::string> walk(Addr pc, const AddressSpace& by) const {
     RegisterFile registers;
     registers.set(k_arch.column(k_arch.pc), pc);
@@ -181,8 +181,8 @@ TEST(ModuleThatSaysTooMuch, HasNothingOfAFileThatIsNoObject) {
   EXPECT_FALSE(target.space.modules().find(0x401801, module));
 }
 
-/// A file that is mapped from its first page on twice. The nearer one has less than its mapping, whose rest is not the
-/// part of the file that the other one would have there.
+/// A file that is mapped twice from its first page on. The nearer object is shorter than its mapping, and the rest of
+/// the mapping is not the part of the file that the other object would have there.
 TEST(ModuleThatSaysTooMuch, HasNothingOfANearerOneInTheSameMapping) {
   BuiltSegment code = loaded(PF_R | PF_X, 0, 0x1000);
   code.memory_size = k_too_long;
@@ -196,7 +196,7 @@ TEST(ModuleThatSaysTooMuch, HasNothingOfANearerOneInTheSameMapping) {
   EXPECT_EQ(expect_known_code_to_be_code(target.space.space(), 0x404801), (AddrRange{0x404000, 0x405000}));
 }
 
-/// The frame that was interrupted is where its registers say. That its code has a row does not make it code.
+/// The interrupted frame is where its registers say. Its row does not make the place code.
 TEST(RowOfWhatIsNoCode, DoesNotMakeItCode) {
   HostileTarget target(
       "400000-401000 r-xp 0 08:01 12 /a\n401000-402000 r--p 1000 08:01 12 /a\n"
@@ -207,8 +207,8 @@ TEST(RowOfWhatIsNoCode, DoesNotMakeItCode) {
   target.expect_the_same_again_and_again(0x401010, 2);
 }
 
-/// An object whose table leads to an FDE of its .eh_frame, of the code at 0x400900, and to one at `other_fde`, of that
-/// at 0x400800. Both are behind what is in `before`.
+/// Makes an object whose table leads to an FDE of its .eh_frame, for the code at 0x400900, and to one at `other_fde`,
+/// for that at 0x400800. Both follow `before`.
 RawBytes object_with_table(const RawBytes& before, Addr other_fde) {
   ElfBuilder elf(true, false);
   elf.segments = {loaded(PF_R | PF_X, 0, 0x1000), loaded(PF_R, 0x2000, 0x1000), {.type = PT_GNU_EH_FRAME}};
@@ -220,8 +220,8 @@ RawBytes object_with_table(const RawBytes& before, Addr other_fde) {
   CfiSection frames(k_begin + elf.offset_of(2));
   const Addr fde = frames.fde(frames.cie({}), 0x400900, 0x100, {});
   frames.terminator();
-  // .eh_frame by 4 bytes relative to their place, the number of pairs, and pairs relative to the header, all of 4
-  // bytes.
+  // The table has .eh_frame by 4 bytes relative to their place, the number of pairs, and pairs relative to the header,
+  // all of 4 bytes.
   Bytes table({1, 0x1b, 0x03, 0x3b});
   table.u32(elf.offset_of(2) - (elf.offset_of(1) + 4)).u32(2);
   for (const Addr to : {Addr{0x400800}, other_fde, Addr{0x400900}, fde}) table.u32(to - hdr);
@@ -257,7 +257,8 @@ TEST(TableOfATarget, LeadsToEntriesWhereverTheyAre) {
   another.expect_the_same_again_and_again(0x400801, 3);
 }
 
-/// Three pages of .eh_frame, 0xaa wherever no entry is: a CIE of 16 bytes at the end of the first, an FDE on the third.
+/// Three pages of .eh_frame with a CIE of 16 bytes at the end of the first and an FDE on the third; the other bytes are
+/// 0xaa.
 struct EntriesFarApart {
   static constexpr Addr k_at = 0x500000, k_fde = k_at + 0x2100;
   static constexpr std::size_t k_cie = 0xff0;
@@ -269,7 +270,7 @@ struct EntriesFarApart {
   void put(std::size_t at, std::initializer_list<std::uint32_t> numbers) {
     std::memcpy(all.data() + at, numbers.begin(), numbers.size() * sizeof(std::uint32_t));
   }
-  /// Whether these bytes of the section were copied.
+  /// Returns whether these bytes of the section were copied.
   bool has(std::size_t at, std::size_t size) const {
     return std::ranges::equal(entries.section().bytes.subspan(at, size), std::span(all).subspan(at, size));
   }
@@ -298,7 +299,7 @@ TEST(CopiedEntriesOfAModule, NeedNoMoreOfAPageThanTheyHave) {
   }
 }
 
-/// The modules of this process are found by all addresses of theirs.
+/// Every address of a module of this process finds that module.
 TEST(ModuleOfThisProcess, HasTextThatIsCode) {
   for (const void* const code :
        {reinterpret_cast<const void*>(&std::snprintf), reinterpret_cast<const void*>(&expect_known_code_to_be_code)}) {

@@ -1,5 +1,5 @@
-// Live processes with words of 4 bytes on a machine with 8, and their core files: i386_program.c, of which elfutils and
-// GDB say what they see.
+// Live processes with words of 4 bytes on a machine with 8, and their core files: i386_program.c. elfutils and GDB are
+// the witnesses.
 #include <elf.h>
 #include <gtest/gtest.h>
 #include <sys/ptrace.h>
@@ -19,7 +19,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-/// Its main thread stands in a handler with SA_SIGINFO, the other one in one without.
+/// The main thread stands in a handler with SA_SIGINFO, the other one in a handler without.
 void expect_both_stacks(const Target& target) {
   EXPECT_STREQ(target.arch().name, "x86");
   ASSERT_EQ(target.threads().size(), 2u);
@@ -67,7 +67,7 @@ Stacks as_gdb_shows(pid_t process) {
   return stacks;
 }
 
-/// Up to the first frame of code that was made at run time, which they know nothing of.
+/// Compares up to the first frame of code made at run time, which the others do not know.
 void expect_beginnings(const Stacks& theirs, const Target& target) {
   for (const TargetThread& thread : target.threads()) {
     const auto known = theirs.find(thread.id);
@@ -153,7 +153,7 @@ TEST(I386Process, ShowsCodeThatGdbWasToldOf) {
     EXPECT_EQ(theirs[i] == 0 ? pcs[i] : static_cast<std::uint32_t>(theirs[i]), pcs[i]) << i;
 }
 
-/// Any thread may be in code of 64 bits, whose registers are none of the program's.
+/// A thread may be in 64-bit code, whose registers are not the program's.
 TEST(I386Process, HasNoRegistersOfAThreadThatIsInCodeOfTheMachines) {
   const TargetProgram program(I386_PROGRAM, {"far"});
   auto target = Target::attach(program.process());
@@ -175,7 +175,7 @@ TEST(I386Process, HasNoRegistersOfAThreadThatIsInCodeOfTheMachines) {
   EXPECT_EQ(walk.why(), "complete");
 }
 
-/// A program of 4 bytes becomes one of 8, at the same number.
+/// A 32-bit program becomes a 64-bit one with the same process number.
 TEST(I386Process, IsAnotherTargetAfterItExecutesAProgramOfThisMachines) {
   const TargetProgram program(I386_PROGRAM, {"exec"});
   auto target = Target::attach(program.process(), Target::Hold::to_copy);
@@ -191,7 +191,7 @@ TEST(I386Process, IsAnotherTargetAfterItExecutesAProgramOfThisMachines) {
   EXPECT_STREQ(target->arch().name, "x86-64");
 }
 
-/// libunwind's numbers of x86-64's registers are none of this process's.
+/// libunwind's numbers for x86-64's registers do not fit this process.
 TEST(I386Process, IsRefusedByLibunwindsInterface) {
   const TargetProgram program(I386_PROGRAM, {});
   ASSERT_EQ(::ptrace(PTRACE_ATTACH, program.process(), nullptr, nullptr), 0);
@@ -235,7 +235,7 @@ TEST(I386Core, OfTheKernelShowsTheStacksOfItsThreads) {
   expect_both_stacks(*core);
 }
 
-/// Its files are those of link maps with words of 4 bytes.
+/// The files come from link maps with words of 4 bytes.
 // covers: HL12 XP04
 TEST(I386Core, WithoutANoteOfFilesShowsTheSame) {
   const KernelsCore made;

@@ -1,5 +1,5 @@
-// GDB's lists in a target's memory that is written by hand: which files count, when they are read, and what is known to
-// have changed.
+// GDB's lists in a target's memory that is written by hand: which files count, when they are read, and which changes
+// are known.
 #include <elf.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ namespace {
 constexpr Addr k_object = 0x400000, k_object_size = 0x1000, k_descriptor = 0x401000, k_entry = 0x500000,
                k_file = 0x600000, k_code = 0x700000, k_unit = 0x10000;
 
-/// How often each address was the first that was read.
+/// Counts how often each address was the first of a read.
 class CountingMemory final : public Memory {
  public:
   std::size_t read(Addr at, std::span<std::byte> into, MemoryWindow& window) const noexcept override {
@@ -29,7 +29,7 @@ class CountingMemory final : public Memory {
   mutable std::map<Addr, std::size_t> reads;
 };
 
-/// An object that exports a descriptor.
+/// Makes an object that exports a descriptor.
 RawBytes exporting(Addr begin, Addr descriptor) {
   ElfBuilder elf(true, false);
   elf.segments = {{.type = PT_LOAD, .file_size = k_object_size, .memory_size = k_object_size}, {.type = PT_DYNAMIC}};
@@ -55,7 +55,7 @@ RawBytes exporting(Addr begin, Addr descriptor) {
   return bytes;
 }
 
-/// A target with objects that have lists, of files that have 256 bytes of code each: places of numbers from 0 on.
+/// A target with objects that have lists, and with files for 256 bytes of code each, at places numbered from 0.
 class ListingTarget {
  public:
   explicit ListingTarget(std::size_t objects = 1) {
@@ -92,7 +92,7 @@ class ListingTarget {
     memory_.bytes.put(entry_of(entry) + 16, file_of(entry));
     memory_.bytes.put(entry_of(entry) + 24, file_size);
   }
-  /// The chain of an object's list from now on.
+  /// Sets the chain of an object's list.
   void set_list(const std::vector<std::size_t>& entries, std::size_t object = 0) {
     Addr first = 0;
     for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
@@ -110,7 +110,7 @@ class ListingTarget {
   static Addr entry_of(std::size_t entry) { return k_entry + entry * 64; }
   static Addr file_of(std::size_t entry) { return k_file + entry * k_unit; }
 
-  /// "": nobody's.
+  /// Returns "" if no file names the code.
   std::string name_of(std::size_t place) const {
     MemoryWindow window;
     Lookup lookup(space_, CodeAddress::interrupted(code_of(place)), window);
@@ -127,7 +127,7 @@ class ListingTarget {
     const Found found = jit.find_row(lookup, row);
     return found && *found;
   }
-  /// Since the last time.
+  /// Returns the number of reads since the last call.
   std::size_t reads_at(Addr at) { return std::exchange(memory_.reads[at], 0); }
   std::size_t reads_of_file(std::size_t entry) { return reads_at(file_of(entry)); }
 
@@ -228,7 +228,7 @@ TEST(JitCode, IsNotLookedForWhereNoneCanBe) {
   }
 }
 
-/// Memory that may be executed is taken for code without anybody's word, and lists are not looked for.
+/// Executable memory is taken for code without a file, and lists are not looked for.
 TEST(JitCode, IsToldOfWhereItMayNotBeExecuted) {
   ListingTarget target;
   target.set_file(0, 'x', 0);
@@ -294,7 +294,7 @@ TEST(JitCode, ThatHasChangedIsTold) {
   EXPECT_EQ(target.name_of(1), "y");
 }
 
-/// Code that no file has any more may be another one's by now, which nobody has asked about.
+/// Another file may cover code by now that none had before, although nobody has asked about it.
 TEST(JitCode, IsLookedForInAllFilesWhereItIsInNone) {
   ListingTarget target;
   target.set_file(0, 'x', 0);
@@ -328,7 +328,7 @@ TEST(JitCode, OfATargetThatRunsIsThatOfTheMoment) {
   EXPECT_EQ(target.name_of(1), "y");
 }
 
-/// Lists are read when it is about to run; what it is told afterwards is of another moment.
+/// Lists are read just before the target runs; later changes are of another moment.
 TEST(JitCode, IsReadBeforeTheTargetRuns) {
   ListingTarget target;
   target.set_file(0, 'x', 0);
@@ -340,7 +340,7 @@ TEST(JitCode, IsReadBeforeTheTargetRuns) {
   EXPECT_EQ(target.name_of(0), "");
 }
 
-/// It may be another program by now, whose lists are elsewhere.
+/// The process may run another program by now, whose lists are elsewhere.
 TEST(JitCode, OfAnotherProgramIsLookedForAnew) {
   ListingTarget target(2);
   target.set_file(0, 'x', 0);

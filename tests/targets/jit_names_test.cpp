@@ -18,7 +18,7 @@ namespace {
 constexpr Addr k_code = 0x5'0000'0000;
 constexpr std::size_t k_size = 64;
 
-/// A dump of which a target has mapped a page.
+/// A dump; the target has mapped one page of it.
 class WrittenNames {
  public:
   explicit WrittenNames(const Bytes& records) {
@@ -26,7 +26,7 @@ class WrittenNames {
     std::ofstream(path_, std::ios::binary)
         .write(reinterpret_cast<const char*>(all.vector().data()), static_cast<std::streamsize>(all.size()));
   }
-  /// "FILE:LINE" of the code there, and how much memory is held once it is known.
+  /// Returns "FILE:LINE" of the code there, and how much memory is held once that is known.
   std::string line_at(Addr at) const {
     const auto line = names_.find_line(at);
     return line ? line->file + ":" + std::to_string(line->line) : "none";
@@ -46,7 +46,7 @@ std::size_t bytes_held() {
   return now.uordblks + now.hblkhd;
 }
 
-/// Each move is 72 bytes; what is moved is kept once.
+/// Each move takes 72 bytes of the file; the names and lines are kept once.
 TEST(JitNames, AreKeptOnceHoweverOftenTheirCodeIsMoved) {
   constexpr std::size_t k_frames = std::size_t{1} << 20, k_moves = 1000;
   Bytes records;
@@ -61,7 +61,7 @@ TEST(JitNames, AreKeptOnceHoweverOftenTheirCodeIsMoved) {
   EXPECT_LT(bytes_held() - before, 8 * k_frames);
 }
 
-/// A user can put a map in /tmp before a process of somebody else's has its number.
+/// A user can put a map into /tmp before another user's process gets its number.
 TEST(JitNames, AreReadOfFilesOfTheProcessesUser) {
   const TemporaryFolder folder;
   const std::string map = folder / "perf-1.map";
@@ -82,7 +82,7 @@ TEST(JitNames, AreReadOfFilesOfTheProcessesUser) {
   }
 }
 
-/// Records of 32 bytes, of code that never comes.
+/// The records have 32 bytes and are of code that is never loaded.
 TEST(JitNames, WaitForFewLines) {
   constexpr std::size_t k_records = std::size_t{1} << 18;
   Bytes records;

@@ -1,4 +1,4 @@
-// Rows of a target that are kept across walks: a walk that uses them is the walk that does not, whatever the target has
+// Rows of a target that are kept across walks: a walk with them equals the walk without them, whatever the target has
 // registered, cancelled, loaded and unloaded since.
 #include <dlfcn.h>
 #include <sys/mman.h>
@@ -23,7 +23,7 @@ extern "C" jit_descriptor __jit_debug_descriptor;
 namespace jitunwind::test {
 namespace {
 
-/// The frames of every thread by an engine that keeps no rows.
+/// Returns the frames of every thread by an engine that keeps no rows.
 std::vector<SeenStack> stacks_without_kept_rows(const Target& target) {
   AddressSpace space = target.space();
   space.row_cache = nullptr;
@@ -41,7 +41,7 @@ std::vector<SeenStack> stacks_of(const Target& target) {
 
 bool is_true(const Result<bool>& result) { return result && *result; }
 
-/// All registers of all frames.
+/// Returns all registers of all frames.
 std::vector<std::vector<std::uint64_t>> registers_of(const AddressSpace& space, const Target& target) {
   std::vector<std::vector<std::uint64_t>> frames;
   for (const TargetThread& thread : target.threads()) {
@@ -60,7 +60,7 @@ void expect_the_walks_without_kept_rows(const Target& target) {
   AddressSpace plain = target.space();
   plain.row_cache = nullptr;
   const auto registers = registers_of(plain, target);
-  // Twice, and again, until everything is kept that can be: an address is kept when it is met for the second time.
+  // Walks twice and once more until all possible rows are kept: an address is kept when it is met for the second time.
   for (int i = 0; i < 3; ++i) {
     const auto stacks = stacks_of(target);
     ASSERT_EQ(stacks.size(), expected.size());
@@ -72,7 +72,7 @@ void expect_the_walks_without_kept_rows(const Target& target) {
   }
 }
 
-/// The last frame's of each thread among them, which no compact row says.
+/// The last frame of each thread counts as well, although no compact row can express it.
 void expect_rows_to_be_known(const Target& target) {
   const std::uint64_t made = counted(Counter::row_made);
   (void)registers_of(target.space(), target);
@@ -153,7 +153,7 @@ class Child {
   pid_t process_ = 0;
 };
 
-/// One step more of a child, and what its stack is then.
+/// Lets a child do one more step and returns its stack afterwards.
 SeenStack next_stack(const Child& child, Target& target) {
   target.let_go();
   child.go_on();
@@ -169,7 +169,7 @@ std::string origin_of(const SeenStack& stack, const std::string& name) {
   return "no such frame";
 }
 
-/// A frame that is described in one way after the other while it stands.
+/// A frame whose description is replaced again and again while it stands.
 class DescribedAgain {
  public:
   explicit DescribedAgain(const Child& child) : child_(child) {}
@@ -242,7 +242,7 @@ TEST(KeptRowsOfATarget, AreOfTheMomentThatWasCopied) {
   expect_the_walks_without_kept_rows(*target);
 }
 
-/// Procedures that come and go beside the frame of one.
+/// Procedures that come and go beside another procedure's frame.
 class ManyBeside {
  public:
   explicit ManyBeside(const Child& child) : child_(child) {}
@@ -268,7 +268,7 @@ class ManyBeside {
   void cancel(std::size_t first, std::size_t behind) {
     for (; first != behind; ++first) (void)others_[first].cancel();
   }
-  /// All stand at one place, so that no frame is new.
+  /// All calls stand at one place, so that no frame is new.
   void change_others() {
     for (int step = 0; step < 7; ++step) {
       if (step == 0) add(3000);
@@ -336,8 +336,8 @@ TEST(KeptRowsOfATarget, StayWhenTheListHasChangedUnderAWalk) {
   expect_the_walks_without_kept_rows(*target);
 }
 
-/// Memory of a file of GDB's list that has another one of the same size by now, whether it was asked about before or
-/// not; of the entry nothing has changed.
+/// The memory of a file of GDB's list holds another file of the same size by now, whether it was asked about before or
+/// not; the entry is unchanged.
 class FileInPlace {
  public:
   explicit FileInPlace(const Child& child) : child_(child) {}
@@ -353,7 +353,8 @@ class FileInPlace {
   }
 
  private:
-  /// Called by the frame's code: a lambda would be called by a function of its own where nothing is inlined.
+  /// The frame's code calls this. It is no lambda, which would be called by a function of its own where nothing is
+  /// inlined.
   static void* stand_without_execute_right(void* self) {
     const auto page = reinterpret_cast<void*>(page_of(reinterpret_cast<std::uintptr_t>(__builtin_return_address(0))));
     if (::mprotect(page, k_page_size, PROT_READ) != 0) ::_exit(3);
@@ -423,7 +424,7 @@ TEST(KeptRowsOfATarget, AreOfCodeThatMayNotBeExecutedAtTheMoment) {
   EXPECT_EQ(stack.why, "complete");
 }
 
-/// A library that is loaded where another one was: of one layout, with frames of another size.
+/// A library is loaded at the place of another one with the same layout, whose frames have another size.
 TEST(KeptRowsOfATarget, AreOfTheLibraryThatIsThereNow) {
   const Child child([](const Child& self) {
     static const Child& told = self;
@@ -516,8 +517,8 @@ void expect_what_is_described(const SeenStack& stack, bool as_the_end) {
   }
 }
 
-/// A library with a list of its own that is loaded again and again where it was. The list is in the same place, has as
-/// many changes as it had, or one more or less, and says something else of the same code.
+/// A library with its own list is loaded again and again at the same place. The list is at the same address, has the
+/// same number of changes, or one more or less, and describes the same code differently.
 // covers: DY50 DY51
 TEST(KeptRowsOfATarget, AreOfTheListThatIsThereNow) {
   constexpr int k_loads = 24;

@@ -29,7 +29,7 @@ class ListedTarget {
     const Addr begin = k_code + 16 * static_cast<Addr>(name - 'a');
     return {begin, begin + 16};
   }
-  /// The chain as it is from now on, the newest first.
+  /// Sets the chain, the newest procedure first.
   void set_list(const std::string& names, std::uint32_t generation) {
     Addr first = 0;
     for (auto name = names.rbegin(); name != names.rend(); ++name) first = put(*name, first);
@@ -47,14 +47,14 @@ class ListedTarget {
     target_.memory.put(place + 16, code_of(name).end);
     target_.memory.put(changes_, ++noted_);
   }
-  /// Nothing is mapped any more, or all is again.
+  /// Unmaps everything, or maps it again.
   void set_mapped(bool is_mapped) {
     mappings_ = is_mapped ? mapped() : Mappings();
     modules_.renew();
     heads.look_again();
   }
 
-  /// "": nobody's.
+  /// Returns "" if no procedure covers the address.
   std::string name_at(Addr at) const {
     MemoryWindow window;
     Lookup lookup(space_, CodeAddress::interrupted(at), window);
@@ -117,7 +117,7 @@ TEST(LearnedChanges, AreNoneUnderTheGenerationThatIsKnown) {
   EXPECT_EQ(target.names("ab"), "b");
 }
 
-/// A library that was loaded anew has a list of its own, which is at the same place after as many changes.
+/// A library that was loaded anew has its own list, at the same address and after as many changes.
 // covers: DY50
 TEST(LearnedChanges, AreNotKnownOfAnotherListUnderTheSameGeneration) {
   for (const char* const names : {"cb", ""}) {
@@ -182,7 +182,7 @@ TEST(LearnedChanges, AreNotKnownOfAListThatIsAboutToChange) {
   EXPECT_EQ(target.names("ab"), "b");
 }
 
-/// Two moments of one change have one generation, and each is a list of its own.
+/// Two moments of one change have one generation; each shows another list.
 // covers: DY49
 TEST(LearnedChanges, AreOfTheMomentWhereTheGenerationIsOdd) {
   ListedTarget target;
@@ -194,7 +194,7 @@ TEST(LearnedChanges, AreOfTheMomentWhereTheGenerationIsOdd) {
   EXPECT_EQ(target.names("ab"), "b");
 }
 
-/// Another program may have a list at the same place, of the same generation.
+/// Another program may have a list at the same address with the same generation.
 TEST(LearnedChanges, AreOfTheProgramThatIsThere) {
   for (const std::uint32_t generation : {4u, 5u}) {
     ListedTarget target;

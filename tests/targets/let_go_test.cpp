@@ -1,5 +1,5 @@
-// A process that was attached to goes on, whatever it or its tracer does meanwhile: threads that do not stop, pages
-// that it serves itself, time that is over.
+// A process that was attached to continues, whatever it or its tracer does meanwhile: threads that do not stop, pages
+// that it serves itself, a timeout.
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <sys/ioctl.h>
@@ -20,8 +20,8 @@ namespace {
 
 pid_t tracer_of(pid_t process) { return ProcessFolder(process).status().value_or(ProcessStatus{}).tracer; }
 
-/// A child whose first thread waits for its own child of vfork(2), which ends when it is told to; signals do not wake
-/// it, nor does ptrace. Its other thread waits, too.
+/// The child's first thread waits for its own child of vfork(2), which ends on request; neither signals nor ptrace wake
+/// it. The other thread waits, too.
 class Vforking {
  public:
   Vforking()
@@ -45,7 +45,7 @@ class Vforking {
   Vforking& operator=(const Vforking&) = delete;
 
   pid_t process() const { return child_.process(); }
-  /// Whether its first thread goes on when its child has ended, within a second.
+  /// Returns whether the first thread continues within a second after its child has ended.
   bool goes_on() const {
     EXPECT_EQ(::write(go_[1], "g", 1), 1);
     return child_.has_said_within(1000) && state_soon(process(), 'S') == 'S';
@@ -84,7 +84,7 @@ TEST(LetGo, AThreadThatDoesNotStopInTime) {
   }
 }
 
-/// It stops after it was given up, and stands until it is let go.
+/// The thread stops after it was given up, and stands until it is let go.
 TEST(LetGo, AThreadThatStopsTooLate) {
   const Vforking child;
   {
@@ -161,8 +161,8 @@ TEST(LetGo, BeforeItsStacksWereCopied) {
   expect_as_the_program_says(*target, program);
 }
 
-/// userfaultfd(2): a page comes when a thread of the process has said what is in it. Users without privileges have none
-/// for which the kernel, too, would wait.
+/// userfaultfd(2): a page appears when a thread of the process has provided its contents. Unprivileged users get no
+/// descriptor for which the kernel would also wait.
 int pages_to_serve(void* at, std::size_t size) {
   long file = ::syscall(SYS_userfaultfd, O_CLOEXEC);
   if (file < 0) file = ::syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
@@ -174,7 +174,7 @@ int pages_to_serve(void* at, std::size_t size) {
   return ::ioctl(number, UFFDIO_API, &api) == 0 && ::ioctl(number, UFFDIO_REGISTER, &pages) == 0 ? number : -1;
 }
 
-/// Its server stands still, too: who waits for the page waits for ever.
+/// The thread that serves the page stands still, too, so a read of the page would wait for ever.
 TEST(LetGo, WithAStackThatItServesItself) {
   const SayingChild child([](const SayingChild& self) {
     constexpr std::size_t k_size = 65536;

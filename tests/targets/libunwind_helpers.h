@@ -1,4 +1,5 @@
-// Walks by libunwind's interface: unw_init_remote with what libunwind-ptrace.h and libunwind-coredump.h give.
+// Walks by libunwind's interface: unw_init_remote with the arguments that libunwind-ptrace.h and libunwind-coredump.h
+// provide.
 #pragma once
 
 #include <array>
@@ -11,7 +12,7 @@
 
 namespace jitunwind::test {
 
-/// An address space, while it lives.
+/// An address space, as long as the object lives.
 class AccessorSpace {
  public:
   explicit AccessorSpace(unw_accessors_t& accessors) : space_(unw_create_addr_space(&accessors, 0)) {}
@@ -24,7 +25,7 @@ class AccessorSpace {
   unw_addr_space_t space_;
 };
 
-/// "name" of every frame, and of each pc and SP; the last element of `results` is what unw_step returned at the end.
+/// The name, pc and SP of every frame; the last element of `results` is the last result of unw_step.
 struct RemoteStack {
   std::vector<SeenFrame> frames{};  ///< without origin
   int end = 0;
@@ -46,7 +47,7 @@ inline RemoteStack remote_stack(const AccessorSpace& space, void* target) {
   return stack;
 }
 
-/// pc and SP of frames: names are mangled in the one and not in the other.
+/// Returns pc and SP of frames, because names are mangled in one of the two and not in the other.
 inline std::vector<std::pair<Addr, Addr>> places(const std::vector<SeenFrame>& frames) {
   std::vector<std::pair<Addr, Addr>> places;
   for (const SeenFrame& frame : frames) places.emplace_back(frame.pc, frame.sp);

@@ -1,5 +1,5 @@
-// A live process as a target: what it says of its own stacks is what is seen from outside, of every kind of program;
-// and it goes on as if nothing had been.
+// A live process as a target: walks from outside see what the process reports of its own stacks, for every kind of
+// program, and the process continues undisturbed.
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <sched.h>
@@ -37,7 +37,7 @@ TEST_P(EveryProgram, ShowsTheStacksThatItSeesItself) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, EveryProgram, testing::Values(TARGET_PROGRAMS));
 
-/// Each copy of the library in a process has a list; all of them are asked, and neither copy knows of the other.
+/// Each copy of the library in a process has a list. All lists are asked, although neither copy knows of the other.
 // covers: DY51
 TEST(LiveProcess, WithTwoCopiesOfTheLibrary) {
   const TargetProgram program(TARGET_PROGRAM, {"0", TARGET_PLUGIN});
@@ -68,7 +68,7 @@ TEST(LiveProcess, ThreadsHaveNamesAndRegisters) {
     EXPECT_EQ(thread.signal, 0) << "the stop is nobody's signal";
     const auto registers = target->registers(thread);
     ASSERT_TRUE(registers);
-    // The kernel says the same of a thread that waits in a system call: proc_pid_syscall(5), the last two words.
+    // The kernel reports the same for a thread that waits in a system call: proc_pid_syscall(5), the last two words.
     std::ifstream file("/proc/" + std::to_string(program.process()) + "/task/" + std::to_string(thread.id) +
                        "/syscall");
     std::string word, sp, pc;
@@ -145,7 +145,7 @@ std::map<pid_t, char> states_of_threads(pid_t process) {
   return states;
 }
 
-/// Threads that come while others are told to stop stand still, too, and those that end meanwhile are none.
+/// Threads that begin while others are being stopped are stopped, too; threads that end meanwhile are left out.
 TEST(LiveProcess, HasAllThreadsOfOneThatMakesThemAllTheTime) {
   const SayingChild child([](const SayingChild& self) {
     const auto make_threads = [] {
@@ -196,7 +196,7 @@ TEST(LiveProcess, IsWalkedWhileItRunsAfterItWasCopied) {
   expect_as_the_program_says(*target, program);
 }
 
-/// A tracer of its own: the caller stops, the target only reads.
+/// The caller traces and stops the process itself; the target only reads.
 TEST(LiveProcess, OfAnothersTracing) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -272,7 +272,7 @@ TEST(Attaching, ToOneWhoseFirstThreadHasEnded) {
   EXPECT_EQ(seen(target->walk(target->threads().at(0))).frames, stack.frames);
 }
 
-/// The kernel takes a process's memory, however long that takes, before it is a zombie.
+/// The kernel frees a process's memory, however long that takes, before the process is a zombie.
 TEST(Attaching, ToOneThatIsAboutToEnd) {
   constexpr std::size_t k_size = std::size_t{256} << 20;
   const SayingChild made([](const SayingChild& self) {
@@ -339,7 +339,7 @@ TEST(Attaching, ToOneThatIsTraced) {
   EXPECT_TRUE(Target::attach(program.process()));
 }
 
-/// Threads that were attached to before the one that is traced go on at once.
+/// Threads that were attached before the traced one is met continue at once.
 TEST(Attaching, ToOneThatIsTracedLetsItRun) {
   const TargetProgram program(TARGET_PROGRAM);
   auto target = Target::attach(program.process());
@@ -391,7 +391,7 @@ bool become_powerless_root() {
   return ::geteuid() == 0;
 }
 
-/// It is not told to become what it is.
+/// The error does not advise root to become root.
 TEST(Attaching, ByRootThatMayNot) {
   const SayingChild hidden([](const SayingChild& self) {
     ::prctl(PR_SET_DUMPABLE, 0);

@@ -1,5 +1,5 @@
-// Maps an ELF object out of a file as a linker of an application's own does, which nobody is told of: the objects that
-// follow each other from an offset on, each behind the other in memory, or where they were linked for, and calls the
+// Maps an ELF object from a file as an application's own linker does, without telling anybody. The objects follow each
+// other from an offset on; each is mapped behind the other in memory, or where it was linked for. The program calls the
 // last one. object_host FILE OFFSET [OFFSET...] [fault]
 #include <elf.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// Core files of AArch64 and ARM, in both byte orders: the registers of each thread, those of floating point among them.
+// Core files of AArch64 and ARM, in both byte orders: the registers of each thread, including floating-point registers.
 #include <elf.h>
 #include <gtest/gtest.h>
 
@@ -168,8 +168,8 @@ TEST(CoreOfArm, HasTheFloatingPointRegistersOfItsThread) {
   }
 }
 
-/// struct siginfo of each CPU, as asm/siginfo.h has it: si_signo, si_errno, si_code, of MIPS the other way round; then
-/// a word, aligned. A fault is what the kernel has found, not what another process has sent.
+/// struct siginfo of each CPU is as in asm/siginfo.h: si_signo, si_errno, si_code (MIPS swaps the last two), then an
+/// aligned word. Only a fault that the kernel has found counts, not a signal that another process has sent.
 // covers: XP04
 TEST(CoreSignal, HasTheAddressOfAFaultInTheLayoutOfEachCpu) {
   for (const Arch* const table : all_arches()) {

@@ -1,5 +1,5 @@
-// libunwind-ptrace.h: a process that is traced in each of the ways there are shows the stack that it sees itself, and
-// every callback answers alone as it does in a walk.
+// libunwind-ptrace.h: a process that is traced in any way shows the stack that it sees itself. Every callback gives the
+// same answer alone as in a walk.
 #include <sys/ptrace.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace {
 
 enum class How { attach, seize };
 
-/// A process whose thread of that number is stopped while this lives.
+/// Stops the thread of that number as long as it lives.
 class Stopped {
  public:
   Stopped(pid_t thread, How how) : thread_(thread) {
@@ -44,7 +44,7 @@ class Stopped {
   pid_t thread_;
 };
 
-/// _UPT_create's target, while it lives.
+/// The target of _UPT_create, as long as the object lives.
 class Traced {
  public:
   explicit Traced(pid_t thread) : target_(_UPT_create(thread)) {}
@@ -77,7 +77,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, PtraceHelper, testing::Values(How::attach, How::s
 /// call.
 struct TracedChild {
   pid_t process = ::fork();
-  /// The child is of this program: addresses mean the same in both.
+  /// The child runs this program, so addresses are the same in both.
   static inline volatile unw_word_t word = 1;
 
   TracedChild() {
@@ -161,7 +161,7 @@ struct Callbacks : testing::Test {
   unw_word_t here(const volatile void* object) const { return reinterpret_cast<std::uintptr_t>(object); }
 };
 
-/// Calls after the end say that nothing can be seen, for a zombie as for a process that is no more.
+/// Calls after the end report that nothing can be seen, for a zombie as for a process that no longer exists.
 // covers: HL02
 TEST_F(Callbacks, EndAWalkOfWhatEndsMeanwhile) {
   unw_cursor_t cursor;
@@ -289,8 +289,8 @@ Walked walk_of(pid_t process, const AccessorSpace& space) {
   return walked;
 }
 
-/// Whichever allocation is the first that fails, a walk ends with an error behind frames that are right, or is whole.
-/// Nothing is kept.
+/// Any allocation may be the first that fails: a walk ends with an error behind right frames, or is whole. Nothing
+/// stays allocated.
 // covers: HL01
 TEST_F(Callbacks, SayThatThereIsNoMemory) {
   void* made = nullptr;
@@ -331,7 +331,7 @@ TEST_F(Callbacks, SayWhatIsWrong) {
   EXPECT_EQ(_UPT_access_reg(space.get(), 0, &value, 0, nullptr), -UNW_EINVAL);
   EXPECT_EQ(_UPT_find_proc_info(space.get(), 0, &info, 0, nullptr), -UNW_EINVAL);
   EXPECT_EQ(_UPT_get_dyn_info_list_addr(space.get(), &value, nullptr), -UNW_EINVAL);
-  // A process that was never traced, and one that is no more.
+  // These are a process that was never traced, and one that no longer exists.
   const pid_t gone = ::fork();
   if (gone == 0) ::_exit(0);
   ::waitpid(gone, nullptr, 0);

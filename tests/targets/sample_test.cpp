@@ -1,4 +1,4 @@
-// A sample as a target: registers, the top of the stack and what was mapped where, of a moment of a live process.
+// A sample as a target: registers, the top of the stack, and the mappings of a live process at one moment.
 #include <elf.h>
 #include <sys/sysmacros.h>
 
@@ -12,7 +12,7 @@
 namespace jitunwind::test {
 namespace {
 
-/// Static code by the files that are mapped; of code made at run time a sample knows nothing.
+/// Static code is known by the mapped files; a sample knows nothing of code made at run time.
 TEST(SampleOfAProcess, HasTheFramesOfStaticCode) {
   const TargetProgram program(TARGET_PROGRAM, {"0"});
   const Taken taken = take(program, 64 << 10);
@@ -27,7 +27,7 @@ TEST(SampleOfAProcess, HasTheFramesOfStaticCode) {
   EXPECT_NE(stack.why, "complete");
 }
 
-/// However little of the stack was taken: the same frames, as many as it has.
+/// A sample with little of the stack gives the same frames, as many as it has.
 TEST(SampleOfAProcess, EndsWhereTheStackEnds) {
   const TargetProgram program(TARGET_PROGRAM, {"0"});
   const Taken taken = take(program, 1024);
@@ -43,7 +43,7 @@ TEST(SampleOfAProcess, EndsWhereTheStackEnds) {
   }
 }
 
-/// One target for one sample after the other: the same frames as from targets of their own.
+/// One target for successive samples gives the same frames as a target for each.
 TEST(SampleOfAProcess, IsRenewedWithAnother) {
   const TargetProgram first(TARGET_PROGRAM, {"0"}), second(TARGET_PROGRAM, {"0"});
   const Taken one = take(first, 64 << 10), other = take(second, 64 << 10);
@@ -106,7 +106,7 @@ TEST(SampleOfAProcess, KeepsNamesOfJitsUntilAnotherProgramIsExecuted) {
   EXPECT_EQ(seen(target->walk(target->threads()[0])).frames.at(0).name, "");
 }
 
-/// How many bits an address has shows where there are addresses with all of them.
+/// The number of bits in an address is known if there are addresses that use all of them.
 // covers: RG14
 TEST(SampleOfAProcess, StripsSignaturesOnlyWhereItsAddressesShowTheirBits) {
   constexpr Addr k_48_bits = (Addr{1} << 48) - 1, k_39_bits = (Addr{1} << 39) - 1;
@@ -132,7 +132,7 @@ TEST(SampleOfAProcess, StripsSignaturesOnlyWhereItsAddressesShowTheirBits) {
   EXPECT_EQ(mask_of(arch::x86_64, small), ~Addr{0});
 }
 
-/// The kernel's object as it is mapped here, and a sample in the first of its functions.
+/// The kernel's object as it is mapped here, and a sample in its first function.
 class SampleInTheKernelsObject : public testing::Test {
  protected:
   SampleInTheKernelsObject() {
@@ -150,7 +150,7 @@ class SampleInTheKernelsObject : public testing::Test {
     (void)sample.registers.set(arch.column(arch.sp), 0x900000);
   }
 
-  /// "whole of the kernel's object", or why the walk ends.
+  /// Returns "whole of the kernel's object", or the reason why the walk ends.
   std::string seen_with(const std::string& build_id, const std::string& build_ids = {}) {
     mapping->build_id = build_id;
     const auto target = Target::from_sample(sample, {.build_ids = build_ids});
@@ -197,7 +197,7 @@ TEST_F(SampleInTheKernelsObject, EndsWithAReasonWhereNobodyHasIt) {
   EXPECT_NE(seen_with("another").find("[vdso] that is not this machine's"), std::string::npos);
 }
 
-/// Whatever a process has written there is not in the file.
+/// The file does not have what a process has written there.
 TEST(SampleOfAProcess, HasNoWritableMemoryOfFiles) {
   const TemporaryFolder folder;
   const std::string path = folder / "data";
@@ -215,7 +215,7 @@ TEST(SampleOfAProcess, HasNoWritableMemoryOfFiles) {
   EXPECT_EQ(target->space().memory.read(0x401000, bytes, window), 0u);
 }
 
-/// A mapping that says of which build its file was is not read from another.
+/// A mapping whose build id is known is not read from a file of another build.
 TEST(SampleOfAProcess, IsNotReadFromAFileOfAnotherBuild) {
   const TargetProgram program(TARGET_PROGRAM, {"0"});
   Taken taken = take(program, 64 << 10);

@@ -1,4 +1,4 @@
-// Children of a test that are looked at from outside.
+// Children of a test that are examined from outside.
 #pragma once
 
 #include <poll.h>
@@ -18,21 +18,20 @@
 
 namespace jitunwind::test {
 
-/// "R", "S", "t", ... of a process or a thread.
+/// Returns the state of a process or a thread: "R", "S", "t", ...
 inline char state_of(pid_t process) {
   for (const std::string& line : lines_of(text_of_file("/proc/" + std::to_string(process) + "/status")))
     if (line.starts_with("State:")) return line.at(7);
   return '?';
 }
 
-/// The state that it comes to; a process that was let go restarts its system call first.
+/// Waits for a state; a process that was let go first restarts its system call.
 inline char state_soon(pid_t process, char wanted) {
   for (int i = 0; i < 5000 && state_of(process) != wanted; ++i) ::usleep(1000);
   return state_of(process);
 }
 
-/// A child that says when it is as the test wants it, and stands in pause() from the end of `run` on. It ends with
-/// this.
+/// A child that reports when it is ready, and stands in pause() after the end of `run`. It ends with the object.
 class SayingChild {
  public:
   explicit SayingChild(const std::function<void(const SayingChild&)>& run) {

@@ -53,10 +53,10 @@ __attribute__((section(".text.second"))) USED int middle(long arguments) {
   return stand(arguments) + room[1];
 }
 
-// The page that this is on becomes the process's own, and is in its core.
+// The page with this variable becomes the process's own, and is in its core.
 extern volatile int written;
 
-// Builds differ in nothing but the size of a frame.
+// Builds differ only in the size of a frame.
 #ifndef ROOM
 #define ROOM 48
 #endif

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t k_in_archive = 0x5000;
 
-/// An object as a program, or as a library and where it is in the file that it is mapped from.
+/// An object that is a program or a library, and its place in the mapped file.
 struct Case {
   const char* object;
   enum { program, library, in_archive, behind_another } as;
@@ -69,7 +69,7 @@ class Small {
     return "";
   }
 
-  /// The innermost frames, which are known by call frame information; a program has no others.
+  /// Expects the innermost frames, which call frame information describes; a program has no others.
   void expect_right(const SeenStack& stack) const {
     const std::vector<std::string> known{"stand", "middle", "first",
                                          of_.as == Case::program ? "start" : "from_outside"};

@@ -1,5 +1,5 @@
-// Programs of other CPUs, stopped below signal handlers and code that is made at run time, walked from here: what their
-// own unwinder has seen is the witness.
+// Programs of other CPUs, stopped below signal handlers and code made at run time, and walked on this machine. The
+// programs' own unwinders are the witnesses.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ TEST_P(Snapshots, AreWalkedAsTheirOwnUnwinderDid) {
   EXPECT_EQ(walk_of(snapshot, SnapshotMemory(snapshot.memory)), "");
 }
 
-/// Whatever part of the memory is missing, frames before it stay, and the walk ends by saying why.
+/// If any part of the memory is missing, the frames before it stay, and the walk ends with a reason.
 TEST_P(Snapshots, WithoutPartsOfTheirMemoryEndEarlier) {
   const Snapshot whole = load_snapshot(GetParam());
   for (std::size_t i = 0; i < whole.memory.size(); ++i) {
@@ -33,7 +33,7 @@ TEST_P(Snapshots, WithoutPartsOfTheirMemoryEndEarlier) {
   }
 }
 
-/// One behind the other, in one process.
+/// The snapshots are walked one after the other in one process.
 // covers: XP04
 TEST(AllSnapshots, HaveEveryByteOrderAndWordSize) {
   std::set<std::pair<unsigned, bool>> kinds;

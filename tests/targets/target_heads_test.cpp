@@ -109,8 +109,8 @@ class ListWithoutNote {
   Addr list_ = 0;
 };
 
-/// A program that is stripped exports it, one that exports nothing has a table of symbols, and so may a library that is
-/// called after libunwind; others are not looked through.
+/// A stripped program exports the list, one that exports nothing has a symbol table, and so may a library with
+/// libunwind's name. Other libraries are not searched.
 // covers: DY50
 TEST(HeadsBySymbol, AreFoundWhereNoNoteIs) {
   for (const auto& command : std::vector<std::vector<std::string>>{

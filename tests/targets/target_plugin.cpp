@@ -1,4 +1,4 @@
-// A library with a copy of ours of its own, and a procedure in that one's list.
+// A library with its own copy of our library, and a procedure in that copy's list.
 #include "tests/targets/target_plugin.h"
 #include "jitunwind/dyn_info/registry/procedure_list_p.h"
 #include "tests/support/jit_frame.h"

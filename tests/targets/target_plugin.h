@@ -7,8 +7,8 @@
 
 namespace jitunwind::test {
 
-/// plugin_described_again() goes through a frame that it describes anew. A copy of the library that was loaded for it
-/// has made the same number of changes to its list then, and one more with `one_more`.
+/// plugin_described_again() goes through a frame that it describes anew. The copy of the library that was loaded for it
+/// has then made the same number of changes to its list, and one more if `one_more` is set.
 struct PluginDescribes {
   Addr page = 0;                 ///< of the frame; free
   bool as_the_end = false;       ///< of the stack; else as it is

@@ -32,7 +32,7 @@ int expected = 1;
 bool crashes = false;
 bool is_elsewhere = false;
 
-/// "frame THREAD PC SP ORIGIN NAME" of each frame from the caller of stand_still() on; then it stands there.
+/// Prints "frame THREAD PC SP ORIGIN NAME" for each frame from the caller of stand_still() on, and then stands there.
 [[gnu::noinline]] void* stand_still(void*) {
   std::string said;
   const long thread = ::syscall(SYS_gettid);

@@ -1,4 +1,4 @@
-// Programs that stand still to be looked at: target_program.cpp, of every kind of linking.
+// Programs that stand still to be examined: target_program.cpp, linked in every way.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@
 
 namespace jitunwind::test {
 
-/// A frame as somebody sees it.
+/// A frame as an observer sees it.
 struct SeenFrame {
   Addr pc = 0;
   Addr sp = 0;
@@ -43,10 +43,10 @@ inline void die_with_the_test() {
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) ::_exit(126);
 }
 
-/// A program in a process of its own, which has said of its threads what it sees of their stacks.
+/// A program in its own process, which has reported the stacks of its threads.
 class TargetProgram {
  public:
-  /// `folder`: where it runs, and where the kernel leaves its core file.
+  /// `folder` is where the program runs, and where the kernel leaves its core file.
   explicit TargetProgram(const std::string& program, const std::vector<std::string>& arguments = {"2"},
                          const std::string& folder = ".") {
     int out[2];
@@ -78,7 +78,7 @@ class TargetProgram {
 
   pid_t process() const { return process_; }
   const std::map<pid_t, SeenStack>& stacks() const { return stacks_; }
-  /// Its status.
+  /// Ends the program and returns its status.
   int end() {
     int status = 0;
     if (process_ <= 0) return status;
@@ -116,8 +116,8 @@ class TargetProgram {
 };
 
 #if defined(KERNEL_WRITES_CORES) && defined(TARGET_PROGRAM)
-/// A program that crashed, and its core by the kernel, whose notes come first: it leaves out the pages of code that are
-/// as in the files.
+/// A program that crashed, and the kernel's core of it. That core begins with the notes and leaves out the pages of
+/// code that equal the files.
 struct KernelsCore {
   KernelsCore() {
     EXPECT_TRUE(WIFSIGNALED(status) && WCOREDUMP(status)) << status;
@@ -139,7 +139,7 @@ inline SeenStack seen(Walk walk) {
   return stack;
 }
 
-/// The frames from the caller of stand_still() on, as the program itself has seen them.
+/// Returns the frames from the caller of stand_still() on, as the program itself has seen them.
 inline std::vector<SeenFrame> callers_of_stand_still(const SeenStack& stack) {
   std::vector<SeenFrame> callers;
   bool is_behind = false;
@@ -150,7 +150,7 @@ inline std::vector<SeenFrame> callers_of_stand_still(const SeenStack& stack) {
   return callers;
 }
 
-/// Each thread of the target has the frames that the program has seen.
+/// Expects the frames that the program has seen, for each thread of the target.
 inline void expect_as_the_program_says(const Target& target, const TargetProgram& program) {
   EXPECT_EQ(target.threads().size(), program.stacks().size());
   for (const auto& [id, own] : program.stacks()) {

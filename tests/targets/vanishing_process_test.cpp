@@ -1,5 +1,5 @@
 // A process that ends, executes another program or unmaps its code while it is a target: frames that were found stay,
-// an error says what is missing, and what is there now is what is shown next.
+// an error names what is missing, and the next walk shows the present state.
 #include <dlfcn.h>
 #include <link.h>
 #include <sys/mman.h>
@@ -34,7 +34,7 @@ SeenStack whole_stack_of(pid_t process) {
   return target ? seen(target->walk(target->threads().at(0))) : SeenStack{};
 }
 
-/// Until it has called itself so, and has come to stand.
+/// Waits until the process has set that name and stands.
 void wait_for_name(pid_t process, const std::string& wanted) {
   std::string name;
   for (int i = 0; i < 60'000 && name != wanted; ++i) {
@@ -46,7 +46,7 @@ void wait_for_name(pid_t process, const std::string& wanted) {
   ::usleep(50'000);
 }
 
-/// The first address of a file.
+/// Returns the first mapped address of a file.
 std::string mapped_at(const Target& target, const std::string& file) {
   for (const Mapping& mapping : target.mappings().all())
     if (mapping.path.ends_with(file)) return std::to_string(mapping.range.begin);
@@ -66,7 +66,7 @@ TEST(VanishingProcess, ThatEndsWhileItIsHeld) {
     ::kill(process, SIGKILL);
     ::usleep(20'000);
     expect_beginning_of(whole, seen(target->walk(target->threads().at(0))));
-    // The kernel tells its parent when all of its threads are nobody's any more.
+    // The kernel notifies the parent only when no thread is traced any more.
     target->let_go();
     siginfo_t info{};
     ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(process), &info, WEXITED | WNOWAIT), 0);
@@ -135,7 +135,7 @@ TEST(VanishingProcess, ThatExecutesAnotherProgram) {
 /// A program that executes itself when it gets SIGUSR1: at the same addresses, and with as many registered procedures.
 class ExecutesItself : public TargetProgram {
  public:
-  /// Some containers forbid it.
+  /// Some containers forbid fixed addresses.
   static bool has_fixed_addresses() {
     static const bool has = std::system("setarch -R true 2>/dev/null") == 0;
     return has;

@@ -1,4 +1,4 @@
-// Another thread of this process answers with its own stack, whatever it does; and if it does not, it is said why.
+// Another thread of this process answers with its own stack, whatever it does. If it does not, the reason is reported.
 #include "jitunwind/sdk/walk_thread.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ struct OwnFrame {
   }
 };
 
-/// A thread that stands in a JIT frame, and has said which frames it sees from there on.
+/// A thread that stands in a JIT frame and has reported the frames that it sees from there on.
 class Standing {
  public:
   explicit Standing(bool spins = false) : spins_(spins), thread_([this] { frame_(stand, this); }) { said_.acquire(); }
@@ -70,7 +70,7 @@ class Standing {
   std::thread thread_;
 };
 
-/// The last of the walk are those that the thread has seen itself.
+/// Expects the walk to end with the frames that the thread has seen itself.
 void expect_ends_with(const ThreadWalk& walk, const std::vector<OwnFrame>& frames) {
   ASSERT_EQ(walk.answer(), Answer::given) << walk.why();
   EXPECT_EQ(walk.why(), "complete");
@@ -223,7 +223,7 @@ TEST(WalkThread, InASignalHandler) {
   EXPECT_EQ(others, 0);
 }
 
-/// Its own signal is left to whoever takes it, and another one found.
+/// The library leaves its own signal to a program that takes it, and finds another one.
 // covers: HL14
 TEST(WalkThread, FindsAnotherSignalWhenItsOwnIsTaken) {
   ASSERT_EQ(walk_thread(own_thread()).answer(), Answer::given);

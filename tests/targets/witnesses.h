@@ -51,7 +51,7 @@ inline Stacks by_gdb(pid_t process) {
   return stacks;
 }
 
-/// `whys`: how the walk of each thread ended.
+/// `whys` gets the reason why the walk of each thread ended.
 inline Stacks by_us(pid_t process, Guesses guesses = Guesses::confirmed, std::map<pid_t, std::string>* whys = nullptr) {
   Stacks stacks;
   const auto target = Target::attach(process);
@@ -68,7 +68,7 @@ inline Stacks by_us(pid_t process, Guesses guesses = Guesses::confirmed, std::ma
   return stacks;
 }
 
-/// The frames that ours has of the others', in their order.
+/// Returns whether ours has all frames of theirs, in their order.
 inline bool has_all_of(const Pcs& ours, std::span<const Addr> theirs) {
   auto from = ours.begin();
   for (const Addr pc : theirs) {
@@ -78,7 +78,7 @@ inline bool has_all_of(const Pcs& ours, std::span<const Addr> theirs) {
   return true;
 }
 
-/// A program that waits for something, in a folder of its own. Its standard input is open, and nothing comes.
+/// A program that waits for something, in its own folder. Its standard input is open but has no data.
 class Waiting {
  public:
   explicit Waiting(const std::string& command) {
@@ -113,7 +113,7 @@ struct SeenAtOnce {
 
 enum class WithGdb { no, yes };
 
-/// Whether a signal has stopped all of its threads: proc_pid_stat(5).
+/// Returns whether a signal has stopped all of the process's threads: proc_pid_stat(5).
 inline bool is_stopped(pid_t process) {
   const std::string tasks = "/proc/" + std::to_string(process) + "/task";
   std::error_code ended;
@@ -124,8 +124,7 @@ inline bool is_stopped(pid_t process) {
   });
 }
 
-/// A process that comes to where it waits some time, as `waits(ours)` tells. It is stopped by a signal while it is
-/// looked at.
+/// Examines a process when it waits somewhere for a time, as `waits(ours)` decides. A signal stops it meanwhile.
 template <class Waits>
 SeenAtOnce seen_when_it_waits(pid_t process, WithGdb with_gdb, Waits waits) {
   using Clock = std::chrono::steady_clock;

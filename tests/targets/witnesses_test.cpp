@@ -21,7 +21,7 @@ TEST_P(Witnesses, OfOurPrograms) {
   for (const auto& [thread, why] : whys) EXPECT_EQ(why, "complete") << thread;
   EXPECT_EQ(ours.size(), 3u);
   EXPECT_EQ(by_gdb(program.process()), ours);
-  // Up to the first frame of code that was made at run time: pause(), stand_still(), and that one itself.
+  // elfutils sees the frames up to the first that was made at run time: pause(), stand_still(), and that one itself.
   for (const auto& [thread, pcs] : by_eu_stack(program.process())) {
     ASSERT_GE(pcs.size(), 3u) << thread;
     ASSERT_GE(ours.at(thread).size(), pcs.size()) << thread;

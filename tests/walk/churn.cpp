@@ -42,7 +42,7 @@ struct Kind {
   Description description;
 };
 
-/// A place for code that has one procedure after the other. `users`: calls that run through it; -1: it is being
+/// A place for one procedure of code after the other. `users` counts the calls that run through it; -1: it is being
 /// replaced.
 struct Slot {
   std::uint8_t* code = nullptr;
@@ -85,7 +85,7 @@ class Arena {
   Arena& operator=(const Arena&) = delete;
 
   bool contains(Addr pc) const { return pc - reinterpret_cast<std::uintptr_t>(memory_) < k_slots * k_slot_size; }
-  /// Entered; the caller leaves it.
+  /// Enters a slot; the caller leaves it.
   Slot& any(std::mt19937& random) {
     for (;;)
       if (Slot& slot = slots_[random() % k_slots]; slot.enter()) return slot;
@@ -127,7 +127,7 @@ const Arena* walked_arena = nullptr;
 
 using Addresses = std::array<Addr, 256>;
 
-/// The first walk that was wrong or short: what it found beside what the thread knows of its calls.
+/// The first wrong or short walk, beside the thread's record of its calls.
 struct BadWalk {
   std::atomic<bool> taken{false};
   const char* by = "";
@@ -181,8 +181,8 @@ void note_largest(std::atomic<std::size_t>& largest, std::size_t value) {
   }
 }
 
-/// Counts what is bad: procedures, from the outermost one, must be as the thread says, but for at most `more` where a
-/// call has just begun or just ended. How many there are.
+/// Counts and returns the mistakes. Procedures, from the outermost one, must be those that the thread has recorded; at
+/// most `more` may be missing where a call has just begun or just ended.
 std::size_t judge(const char* by, std::span<const Addr> walk, std::size_t more) {
   std::array<Addr, k_max_calls + 2> procedures;
   std::size_t number = 0;
@@ -211,9 +211,9 @@ void check_walk(HandlerContext from) {
   note_largest(counters.deepest, procedures);
 }
 
-/// CLOCK_MONOTONIC: what counts the processor's time ticks 250 times a second at most. Each tick is asked for when the
-/// handler of the last one is done: where that takes longer than a period, as under emulators, the thread would run
-/// nothing else.
+/// The timer uses CLOCK_MONOTONIC, because clocks of processor time tick 250 times a second at most. Each tick is
+/// requested when the handler of the last one is done: if a handler takes longer than a period, as under emulators, the
+/// thread would otherwise run nothing else.
 class Profiler {
  public:
   Profiler() {
@@ -265,7 +265,7 @@ struct Descent {
   std::size_t left;
 };
 
-/// Called by a procedure, calls the next.
+/// A procedure calls this, which calls the next procedure.
 void* descend(void* argument) {
   const Descent& descent = *static_cast<const Descent*>(argument);
   if (descent.through) {

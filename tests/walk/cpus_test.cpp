@@ -1,5 +1,5 @@
-// One engine on every CPU of the tree, in each byte order that it has: the row of a procedure's entry, signal frames,
-// and words that are not this machine's.
+// One engine on every CPU of the tree, in each of its byte orders: the row of a procedure's entry, signal frames, and
+// words that differ from this machine's.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -26,7 +26,7 @@ class Cpus : public testing::TestWithParam<Arch> {
 
 INSTANTIATE_TEST_SUITE_P(All, Cpus, testing::ValuesIn(all_targets()), target_name);
 
-/// A procedure that has done nothing yet, called by one with a frame of 64 bytes.
+/// The procedure is at its entry; its caller has a frame of 64 bytes.
 // covers: XP04
 TEST_P(Cpus, StepFromTheEntryToTheCaller) {
   FakeSpace fake(arch(), arch().big_endian);
@@ -52,7 +52,7 @@ TEST_P(Cpus, StepFromTheEntryToTheCaller) {
   EXPECT_EQ(cursor.sp(), caller_cfa + static_cast<Addr>(std::int64_t{arch().caller_sp_bias}));
 }
 
-/// The kernel's frame is known by the bytes that a handler returns to, in whatever order the CPU has its code.
+/// The kernel's frame is known by the bytes at the handler's return address, in whatever order the CPU has its code.
 // covers: XP04 RG04
 TEST_P(Cpus, StepOutOfASignalFrame) {
   unsigned known = 0;
@@ -63,7 +63,7 @@ TEST_P(Cpus, StepOutOfASignalFrame) {
     for (const RegisterInfo& reg : arch().registers) {
       if (reg.ucontext < 0) continue;
       const Addr at = ucontext + static_cast<Addr>(reg.ucontext);
-      // A vector register is one number there: its upper half comes first where bytes of numbers do so.
+      // A vector register is one number there: its upper half comes first on big-endian CPUs.
       const Addr upper = reg.reg_class == RegClass::vector ? arch().vector_slot - 8u : 0;
       if (upper != 0) fake.memory.put(arch().big_endian ? at : at + upper, 0xbad, 8);
       fake.memory.put(arch().big_endian ? at + upper : at, 0x100000u + 16 * reg.dwarf, arch().word_size);
@@ -95,7 +95,7 @@ TEST_P(Cpus, StepOutOfASignalFrame) {
   EXPECT_GT(known, 0u);
 }
 
-/// A space in which frames of signals are all that is known.
+/// A space in which only signal frames are known.
 struct SignalFrames {
   explicit SignalFrames(const Arch& a) : arch(a), memory(a.big_endian) {}
 
@@ -153,7 +153,7 @@ TEST_P(Cpus, ATruncatedTrampolineIsNone) {
   }
 }
 
-/// A frame that memory ends in, before its pc or its SP.
+/// Memory ends in the frame, before its pc or its SP.
 // covers: RG04
 TEST_P(Cpus, ATruncatedSignalFrameEndsTheWalk) {
   for (const CodePattern& trampoline : arch().trampolines) {
@@ -174,7 +174,7 @@ TEST_P(Cpus, ATruncatedSignalFrameEndsTheWalk) {
   }
 }
 
-/// Frames that go back to each other.
+/// These frames return to each other.
 // covers: RG04 LU13
 TEST_P(Cpus, SignalFramesInACircleEnd) {
   const CodePattern& trampoline = arch().trampolines[0];

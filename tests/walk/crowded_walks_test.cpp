@@ -1,4 +1,4 @@
-// Walks of threads that take each other's places in the table of rules.
+// Walks of threads that replace each other's entries in the table of rules.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 

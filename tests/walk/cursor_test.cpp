@@ -255,7 +255,7 @@ TEST(Cursor, AArch64LinkRegisterAndSignature) {
   EXPECT_EQ(lost.error().code, ErrorCode::e_lr);
 }
 
-/// Nothing is taken off an address whose signing bits are not known, and no caller is made of it.
+/// Nothing is removed from an address whose signature bits are not known, and it does not give a caller.
 // covers: RG14
 TEST(Cursor, AArch64SignatureOfUnknownBits) {
   Arch arch = arch::aarch64;
@@ -274,7 +274,7 @@ TEST(Cursor, AArch64SignatureOfUnknownBits) {
   }
 }
 
-/// Programs may have code at addresses with 52 bits: then it is there.
+/// Programs may have code at addresses with 52 bits, and then it is there.
 // covers: RG14
 TEST(Cursor, AArch64AddressOf52Bits) {
   Arch arch = arch::aarch64;

@@ -1,4 +1,4 @@
-// Walks by what was kept and walks that make each row: where they could differ. mixed_walks_test.cpp has random stacks.
+// Walks with kept rows and walks that make each row, where they could differ. mixed_walks_test.cpp has random stacks.
 #include <alloca.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -69,7 +69,7 @@ std::ptrdiff_t described_frames() {
   return std::count_if(walk.begin(), walk.end(), [](const Frame& frame) { return is_registered(frame.origin()); });
 }
 
-/// A description that goes while its code is on the stack, below many frames that stay as they are.
+/// A description is cancelled while its code is on the stack, below many frames that stay as they are.
 TEST(FastWalks, SeeThatAFrameIsDescribedNoMore) {
   JitFrame frame;
   Described described{&frame};
@@ -89,7 +89,7 @@ TEST(FastWalks, SeeThatAFrameIsDescribedNoMore) {
   EXPECT_EQ(described.after, 0);
 }
 
-/// Calls with `room` bytes on the stack, which it leaves as they were, from one of two places.
+/// Calls with `room` bytes on the stack, whose contents do not change, from one of two places.
 struct Shift {
   const JitFrame* frame;
   std::size_t room_of_caller;
@@ -99,7 +99,7 @@ struct Shift {
 
 [[gnu::noinline]] void walk_where_it_was(Shift& shift) {
   void* volatile room = ::alloca(shift.room);
-  // Below this frame the frame pointer is 0, wherever that one is.
+  // The frame pointer is 0 below this frame, wherever the frame is.
   (void)(*shift.frame)(
       [](void* of) -> void* {
         for (int i = 0; i < 3; ++i) static_cast<Shift*>(of)->wrong += wrong_lists_below(24);
@@ -120,8 +120,8 @@ struct Shift {
   (void)room;
 }
 
-/// The inner frames are where they were, and the return address that was behind them is there still, but is none now:
-/// only the saved frame pointer tells.
+/// The inner frames have not moved. The return address that was behind them is still in memory, but is none now: only
+/// the saved frame pointer tells.
 TEST(FastWalks, SeeThatTheFrameBehindHasMoved) {
   const JitFrame frame;
   // One of these distances makes up for what the two callers themselves have on the stack.
@@ -134,7 +134,7 @@ TEST(FastWalks, SeeThatTheFrameBehindHasMoved) {
   }
 }
 
-/// More threads at once than can remember their walks, and more one after the other.
+/// There are more threads at once than can remember their walks, and more one after the other.
 TEST(FastWalks, ManyThreads) {
   std::atomic<int> wrong{0};
   std::atomic<int> waiting{0};
@@ -154,8 +154,8 @@ TEST(FastWalks, ManyThreads) {
   EXPECT_EQ(wrong, 0);
 }
 
-/// Frames of all kinds of rows at addresses where no code is: rows in which SP, frame pointer or another register is
-/// the base, rows that read outside of their frames, and one that has no caller.
+/// Frames with all kinds of rows at addresses without code: rows whose base is SP, the frame pointer or another
+/// register, rows that read outside of their frames, and one without a caller.
 constexpr const char* k_rows[]{
     "cfa=SP+8 ra=[cfa-8]",
     "cfa=SP+24 FP=[cfa-16] ra=[cfa-8]",
@@ -171,7 +171,7 @@ constexpr const char* k_rows[]{
 };
 constexpr std::size_t k_words = 96;
 
-/// A stack whose end is the end of memory, filled at random with what stacks have on them.
+/// A stack that ends at the end of memory, filled at random with values that stacks have.
 class RandomStack {
  public:
   RandomStack() {
@@ -194,7 +194,7 @@ class RandomStack {
     RegisterFile all;
     for (const RegisterInfo& reg : arch.registers)
       if (reg.column >= 0) all.set(reg.column, word(random) & arch.word_mask());
-    // Contexts of broken stacks have any SP.
+    // Contexts of broken stacks have arbitrary SPs.
     all.set(arch.column(arch.sp), random() % 8 == 0 ? word(random) & arch.word_mask() : at(random));
     all.set(arch.column(arch.pc), code(random));
     return all;
@@ -225,7 +225,7 @@ class RandomStack {
   std::vector<std::unique_ptr<JitFrame>> frames_;
 };
 
-/// Wherever the other walk stops, for whatever reason, this one stops.
+/// This walk stops wherever the other one stops, for any reason.
 TEST(FastWalks, StopWhereSlowOnesDo) {
   RandomStack stack;
   std::mt19937 random(41);
@@ -259,7 +259,8 @@ class MadeStack {
   /// A walk that leaves the stack finds zeros, not the present data of this function's callers.
   using Words = std::array<Word, k_words + 64>;
 
-  /// `words` are zeros. `kind_of` the frame of each number, from 1 on, as all numbers here from the outermost one.
+  /// `words` are zeros. `kind_of` gives the kind of each frame by its number, from 1 on; all numbers here count from
+  /// the outermost frame.
   template <class KindOf>
   MadeStack(Words& words, std::span<const JitFrame> frames, std::mt19937_64& random, KindOf kind_of)
       : words_(std::span(words).first(k_words)), frames_(frames), random_(random) {
@@ -280,8 +281,8 @@ class MadeStack {
     fp_ = fp;
   }
 
-  /// Something is another thing now: the frame pointer that the walk begins with, a word, or a return address; in every
-  /// second case near the inner end.
+  /// Changes one thing: the frame pointer that the walk begins with, a word, or a return address; in every second case
+  /// near the inner end.
   void change() {
     const auto below = [&](std::size_t count) {
       return static_cast<std::size_t>(random_() % (random_() % 2 == 0 ? std::size_t{4} : count));
@@ -315,13 +316,13 @@ class MadeStack {
   /// The frame pointer of a frame that is found by it.
   Addr fp_of(std::size_t frame) const { return cfas_[frame] - 2 * k_word; }
 
-  /// The fast walk, again and again, finds what the slow one does. `found`: how many frames.
+  /// Expects the fast walk, repeatedly, to find what the slow one does. `found` gets the number of frames.
   void expect_the_same(std::size_t& found) const {
     alignas(16) std::byte context[k_context_size]{};
     put_context(context);
     Cursor cursor = slow_cursor(context, Cursor::Top::returned_to);
     const std::vector<Addr> slow = slow_addresses(cursor);
-    // So often that remembering pays, or walks would soon do without.
+    // The walk is repeated so often that remembering pays, or walks would soon do without it.
     for (int again = 0; again < 8; ++again) ASSERT_EQ(addresses_by(context, Cursor::Top::returned_to), slow) << again;
     found = slow.size();
   }
@@ -361,8 +362,8 @@ class MadeStack {
   Addr fp_ = 0;
 };
 
-/// Walks that follow each other, of stacks that have something in common: what is remembered of the last one is
-/// believed only as far as it holds, and frame pointers that decide nothing are not asked about.
+/// Successive walks of stacks that have something in common: the memory of the last walk is used only as far as it
+/// holds, and frame pointers that decide nothing are not asked about.
 TEST(FastWalks, RememberOnlyWhatHolds) {
   const MadeStack::Frames frames = MadeStack::make_frames();
   std::mt19937_64 random(43);
@@ -380,13 +381,13 @@ TEST(FastWalks, RememberOnlyWhatHolds) {
       stack.change();
     }
   }
-  // Most changes matter, and many do not.
+  // Most changes matter, but many do not.
   EXPECT_GT(whole, all / 4);
   EXPECT_LT(whole, all);
 }
 
-/// The frame pointer of a walk that leaves what is remembered: the one it began with, as long as no frame has saved
-/// one, and then the one that was saved.
+/// A walk that leaves the remembered part needs the frame pointer: the one it began with, as long as no frame has saved
+/// one, and then the saved one.
 TEST(FastWalks, GoOnWithTheirFramePointer) {
   const MadeStack::Frames frames = MadeStack::make_frames();
   std::mt19937_64 random(44);

@@ -1,4 +1,4 @@
-// Frames that called, the trampoline, and frames that were interrupted: told apart, looked up and named at the right
+// Calling frames, the trampoline and interrupted frames: they are distinguished, looked up and named at the right
 // address.
 #include <jitunwind/jitunwind.h>
 #include <libunwind.h>
@@ -193,7 +193,7 @@ TEST_F(FrameKinds, AreListedFromTheContextAlone) {
   EXPECT_EQ(handled.listed[UNW_INIT_SIGNAL_FRAME][0], address_of(jitunwind_test_faults));
 }
 
-/// No call is in front of a trampoline, so that the byte before it is other code.
+/// No call precedes a trampoline, so the byte before it is other code.
 // covers: PI11
 TEST_F(FrameKinds, TrampolinesHaveTheirOwnNames) {
   EXPECT_EQ(handled.from_handler[1].name, "jitunwind_test_restorer");
@@ -211,7 +211,7 @@ TEST_F(FrameKinds, TrampolinesHaveTheirOwnNames) {
   EXPECT_EQ(offset, 0u);
 }
 
-/// A target by callbacks: the first frame is where it was stopped.
+/// The target is read through callbacks: its first frame is where it was stopped.
 TEST(FrameKindsOfTargets, BeginWithAnInterruptedOne) {
   unw_context_t context;
   unw_getcontext(&context);

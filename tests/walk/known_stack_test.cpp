@@ -37,7 +37,7 @@ TEST(KnownStack, OfTheMainThreadReachesItsCallers) {
   expect_readable(stack);
 }
 
-/// All that is known is the thread's, by the C library's word.
+/// Expects that only the thread's own stack is known, as the C library reports it.
 void expect_own_stack() {
   pthread_attr_t attributes;
   ASSERT_EQ(pthread_getattr_np(pthread_self(), &attributes), 0);
@@ -71,7 +71,7 @@ TEST(KnownStack, OfAThreadIsAllItsOwn) {
   }).join();
 }
 
-/// A stack in memory that may be unmapped is never known, nor is what is between it and the thread's.
+/// A stack in memory that may be unmapped is never known, nor is the memory between it and the thread's own.
 TEST(KnownStack, ForgetsOtherStacks) {
   std::thread([] {
     constexpr std::size_t k_size = 256 << 10;
@@ -177,7 +177,7 @@ void* walk_lower(void* argument) {
   return nullptr;
 }
 
-/// Nothing of it is believed to stay: what is left of a context of it is its pc.
+/// Nothing of that stack is expected to stay: only the pc of a context on it is used.
 TEST(KnownStack, IsNotTheOneBelowOfAnotherThread) {
   Neighbours both;
   pthread_join(start_on(both.memory + Neighbours::k_size, &walk_lower, both), nullptr);
@@ -199,8 +199,6 @@ TEST(KnownStack, EndsWhereMemoryEnds) {
           << from << " " << end;
   ::munmap(memory, k_pages * k_page_size);
 }
-
-// Modules.
 
 TEST(LastingModules, AreTheProgramAndWhatItNeeds) {
   const auto module_of = [](const void* p) { return find_lasting_module(reinterpret_cast<std::uintptr_t>(p)); };

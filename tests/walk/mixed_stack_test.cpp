@@ -1,5 +1,5 @@
-// One stack of every kind of frame: static code, code made at run time, static code, a signal, code made at run time.
-// Each frame's pc, SP and preserved registers are compared with what the frames themselves wrote down.
+// A stack with every kind of frame: static code, code made at run time, static code, a signal, code made at run time.
+// Each frame's pc, SP and preserved registers are compared with the values that the frames themselves have recorded.
 #include <asmjit/x86.h>
 #include <jitunwind/asmjit.h>
 #include <jitunwind/jitunwind.h>
@@ -121,7 +121,7 @@ TEST(MixedStack, EveryKindOfFrame) {
   EXPECT_EQ(std::ranges::count(g_seen, true, &Seen::signal_frame), 1);
   ASSERT_GT(outer_index, 4u);
   EXPECT_NE(g_seen[outer_index - 1].name.find("raiser"), std::string::npos);
-  // The made code's callers have their own values again.
+  // The callers of the made code have their own values again.
   for (std::size_t i = outer_index + 1; i < g_seen.size(); ++i)
     for (std::size_t r = 0; r < std::size(k_numbers); ++r)
       EXPECT_NE(g_seen[i].preserved[r], 0x1111'0000'0000 + k_numbers[r]);
@@ -130,7 +130,7 @@ TEST(MixedStack, EveryKindOfFrame) {
   runtime.release(g_make_inner);
 }
 
-/// Both names of the C interface see registrations, whichever was used to make them.
+/// Both names of the C interface see registrations, whichever name made them.
 std::vector<std::string> g_c_names;
 void c_walker() {
   g_c_names.clear();
@@ -160,8 +160,8 @@ TEST(MixedStack, TheCInterfaceSeesTheSame) {
   runtime.release(made);
 }
 
-/// A function nobody registered, called from one that is. It has no frame of its own: the return address is on top of
-/// the stack, and the code where it is interrupted goes on to a return, which confirms that.
+/// An unregistered function is called from a registered one. It has no frame: the return address is on top of the
+/// stack, and the interrupted code continues to a return, which confirms that.
 // covers: DY08
 TEST(MixedStack, AnUnregisteredLeaf) {
   JitRuntime plain;

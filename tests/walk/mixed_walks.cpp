@@ -26,8 +26,8 @@
 #include "jitunwind/sdk/walk.h"
 #include "tests/support/jit_frame.h"
 
-// void* frame(void* (*f)(void*), void* argument): all registers that calls preserve hold other values during the call,
-// the frame pointer one that looks like a place on the stack.
+// void* frame(void* (*f)(void*), void* argument): all registers that calls preserve hold other values during the call.
+// The frame pointer looks like a place on the stack.
 asm(R"(
     .text
     .type jitunwind_test_other_registers, @function
@@ -112,8 +112,8 @@ enum Kind : unsigned {
   k_static_kinds
 };
 
-// ThreadSanitizer runs handlers later than the kernel does, hands them the context of then, and has frames of its own
-// below them: there they are plain calls.
+// ThreadSanitizer runs handlers later than the kernel does, passes them a stale context, and has its own frames below
+// them: they are plain calls there.
 #ifdef __SANITIZE_THREAD__
 constexpr bool k_has_signals = false;
 #else
@@ -132,7 +132,7 @@ void note_difference(const char* way, std::size_t frame, Addr slow, Addr other) 
                 "%s, frame %zu: 0x%" PRIx64 " instead of 0x%" PRIx64, way, frame, other, slow);
 }
 
-/// A list of addresses, as a handler can have one.
+/// A list of addresses that a handler can use.
 struct Listed {
   std::array<void*, k_most_addresses> addresses;
   std::size_t count = 0;
@@ -156,7 +156,7 @@ bool has_registers_of(const Cursor& slow, const Cursor& fast, std::size_t frame)
   return true;
 }
 
-/// Two cursors side by side; all registers of every frame. Fills `slow`.
+/// Compares two cursors side by side, with all registers of every frame. Fills `slow`.
 void compare_steps(const RegisterFile& registers, Cursor::Top top, Listed& list) {
   Cursor slow(local_space_without_kept_rows(), registers, top);
   Cursor fast(local_space(), registers, top);
@@ -262,7 +262,7 @@ thread_local UwxWalks* uwx_walks = nullptr;
   jitunwind_capture_context(context);
   Listed slow, listed;
   compare_from(context, Cursor::Top::returned_to, slow);
-  // The first address is that of another call of this function.
+  // The first address belongs to another call of this function.
   listed.count = static_cast<std::size_t>(unw_backtrace(listed.addresses.data(), k_most_addresses));
   expect_same("unw_backtrace", slow, listed, 1);
   uwx_walks->compare(slow);
@@ -298,7 +298,7 @@ struct Stack {
   std::mt19937 random;
 };
 
-/// Walks that follow each other, with some frames more or less.
+/// Makes successive walks, with some frames more or less.
 void compare_sometimes(Stack& stack) {
   const auto choice = stack.random() % 16;
   if (choice < 2) compare_here();
@@ -332,7 +332,7 @@ template <std::size_t k_size>
 
 thread_local Stack* of_thread = nullptr;
 
-/// The C library's frames between ours.
+/// Calls through frames of the C library.
 [[gnu::noinline]] void through_sorting(Stack&) {
   int two[2] = {0, 1};
   bool done = false;

@@ -1,4 +1,4 @@
-// Random stacks of every kind of frame, on which every way to walk must find the same: the cursor that makes each row
+// Random stacks with every kind of frame, on which every way to walk must find the same: the cursor that makes each row
 // anew, the cursor that keeps rows, and the walks of addresses.
 #pragma once
 
@@ -22,7 +22,7 @@ struct MixedWalkFigures {
   std::string text() const;
 };
 
-/// `stacks` random ones on each of two threads at once, one of them the calling one.
+/// Walks `stacks` random stacks on each of two threads at once, one of them the calling thread.
 MixedWalkFigures walk_mixed_stacks(std::size_t stacks);
 
 }  // namespace jitunwind::test

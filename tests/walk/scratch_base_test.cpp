@@ -1,4 +1,4 @@
-// Code whose CFA is in a register that calls need not preserve, and which calls what leaves it alone.
+// Code whose CFA is in a register that calls need not preserve, but that its callee does not change.
 #include <gtest/gtest.h>
 
 #include "tests/fallback/stepped_walks.h"
@@ -21,7 +21,7 @@ TEST(ScratchBase, HasAllCallersAtEveryInstructionOfWhatItCalls) {
   EXPECT_EQ(scratch_base(41), 42);
 }
 
-/// A frame that leaves rax alone, in front of one whose rule needs it.
+/// A frame that does not change rax, in front of a frame whose rule needs rax.
 struct ThreeFrames {
   FakeSpace fake{arch::x86_64};
   explicit ThreeFrames(const char* callee, const char* caller) {

@@ -46,7 +46,7 @@ int frames_by_cursor(unw_context_t& context) {
   return unw_backtrace(addresses.data(), static_cast<int>(addresses.size()));
 }
 
-/// Frames by single steps and by unw_backtrace(), which has one of its own; 0: these differ in number.
+/// Counts frames by single steps and by unw_backtrace(), which has one more; 0: the numbers differ.
 [[gnu::noinline]] int walk() {
   const int listed = frames_by_address();
   unw_context_t context;
@@ -99,7 +99,7 @@ void on_other_stack(void (*work)()) {
   ::swapcontext(&back, &other);
 }
 
-/// How often each page of the stack was probed; how many others were; and by how many system calls.
+/// Counts the probes of each page of the stack, those of other pages, and the system calls.
 struct Probes {
   std::array<unsigned char, k_other_stack / k_page> of_stack{};
   std::size_t elsewhere = 0;
@@ -111,7 +111,7 @@ struct Probes {
     else
       ++elsewhere;
   }
-  /// `at`: the 8 bytes that the kernel reads.
+  /// `at` is the address of the 8 bytes that the kernel reads.
   void add(std::uintptr_t at) {
     ++calls;
     add_page(at);
@@ -122,7 +122,7 @@ Probes g_probes;
 
 constexpr unsigned k_let_through = 0x6a697421;  // sixth argument, which the call has not
 
-/// Makes the probe in the walk's place.
+/// Makes the probe on behalf of the walk.
 void count_probe(int, siginfo_t*, void* context) {
   auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
   g_probes.add(static_cast<std::uintptr_t>(registers[REG_RSI]));
@@ -160,7 +160,7 @@ bool count_probes() {
   return ::sigaction(SIGSYS, &action, nullptr) == 0 && install(program);
 }
 
-/// Exit status: 0 where the walk has probed each page from its first frame to its last one as often as it may.
+/// Returns the exit status: 0 if the walk has probed each page from its first frame to its last one as often as it may.
 [[gnu::noinline]] int wrong_probes(bool by_cursor) {
   g_probes = {};
   std::array<void*, 128> addresses;
@@ -170,12 +170,12 @@ bool count_probes() {
       by_cursor ? frames_by_cursor(context) : unw_backtrace(addresses.data(), static_cast<int>(addresses.size()));
   if (frames < 60) return 1;
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) - g_other_stack;
-  // The two behind this one once more: a signal stack that the kernel does not tell of would show there.
+  // The two pages behind this one are checked again: a signal stack that the kernel does not report would show there.
   for (std::size_t page = here / k_page + 1; page < g_probes.of_stack.size(); ++page) {
     const unsigned probes = g_probes.of_stack[page];
     if (probes < 1 || probes > (page <= here / k_page + 2 ? 2 : 1)) return 2;
   }
-  // This page, and the one below, in which the functions that walk may have their frames.
+  // This page and the one below may have the frames of the walking functions.
   for (std::size_t page = 0; page <= here / k_page; ++page)
     if (g_probes.of_stack[page] > 1) return 3;
   return 0;
@@ -234,7 +234,8 @@ void walk_other_stack() {
   return frames;
 }
 
-/// Exit status: 100 and the system calls of a walk by steps, none of which probed a page again; less: what is wrong.
+/// Returns the exit status: 100 and the system calls of a walk by steps, none of which probed a page again; a smaller
+/// number names a mistake.
 template <int k_depth, int (*k_walk)()>
 void count_probes_of_own_stack() {
   const int before = walk_below(k_depth, k_walk);
@@ -254,8 +255,8 @@ void count_probes_of_own_stack() {
 // covers: SF09
 TEST(SystemCalls, AWalkOfAddressesOnTheOwnStackMakesNone) { EXPECT_EQ(status_of(&list_own_stack), 0); }
 
-/// One for two pages, and at the end of the stack perhaps one more; the page on which the walking functions run costs
-/// nothing.
+/// A walk makes one call for two pages, and perhaps one more at the end of the stack. The page on which the walking
+/// functions run costs nothing.
 // covers: SF09
 TEST(SystemCalls, AWalkByStepsOnTheOwnStackProbesTwoPagesByOneCall) {
   const struct {
@@ -305,7 +306,7 @@ void throw_one() {
   } catch (int) {
   }
 }
-/// Below code that nobody described: call rdi; ret.
+/// Walks below code that nobody described: call rdi; ret.
 void walk_unknown() {
   static void* code = nullptr;
   if (!code) {
@@ -365,7 +366,7 @@ void register_many() {
   for (unw_dyn_info_t& procedure : procedures) _U_dyn_cancel(&procedure);
 }
 
-/// Below registered code that nothing was looked up of before: by directives, and by a table of one FDE.
+/// Walks below registered code that was not looked up before: by directives, and by a table of one FDE.
 void pass_new_code(void* (*callee)(void*)) {
   static const auto frames = [] {
     std::vector<std::unique_ptr<JitFrame>> made;
@@ -496,7 +497,7 @@ TEST(SystemCalls, AreThoseOfTheTable) {
   }
 }
 
-/// The filter does kill.
+/// The filter kills other calls.
 TEST(SystemCalls, OthersWouldBeNoticed) {
   const int status = status_of(+[] {
     if (!allow_only({SYS_exit_group})) ::_exit(8);

@@ -1,5 +1,5 @@
-// A page of the own stack, with frames on it that are still to be returned to, is taken away after walks have read it:
-// walks by cursors end there with an error, walks of addresses once somebody has noticed or said so.
+// A page of the thread's own stack, with frames that will still be returned to, is unmapped after walks have read it.
+// Walks by cursors end there with an error; walks of addresses do once it was noticed or reported.
 #include <libunwind.h>
 
 #include <alloca.h>
@@ -61,7 +61,7 @@ unw_word_t place_of_ip(unw_cursor_t& cursor) {
   return static_cast<std::size_t>(unw_backtrace(addresses.data(), static_cast<int>(addresses.size())));
 }
 
-/// Not by the C library's wrappers, which sanitizers replace by functions that look at the stack.
+/// The C library's wrappers are not used, because sanitizers replace them by functions that look at the stack.
 void protect(Addr page, int protection) {
   ASSERT_EQ(::mprotect(reinterpret_cast<void*>(static_cast<std::uintptr_t>(page)), k_page_size, protection), 0);
 }
@@ -80,8 +80,8 @@ Addr page_of_return_address(const Steps& steps, std::size_t frame) {
   return page_of(steps.return_address_at[frame + 1]);
 }
 
-/// Calls `work` below functions that have pages between them. clang keeps of a variable that nobody else is told of
-/// only the bytes that are used.
+/// Calls `work` below functions that have pages between them. clang keeps only the used bytes of a variable whose
+/// address does not escape.
 [[gnu::noinline]] void below(int depth, const std::function<void()>& work) {
   std::array<char, 3 * k_page_size> room;
   asm volatile("" : : "r"(room.data()) : "memory");
@@ -122,7 +122,7 @@ void expect_right(const Walks& seen) {
   EXPECT_GT(seen.whole.frames, seen.taken + 2);
   EXPECT_LE(seen.whole.end, 0);
   EXPECT_EQ(seen.broken.end, -UNW_EBADFRAME);
-  // Frames up to the one that cannot be left.
+  // The frames go up to the one that cannot be left.
   EXPECT_EQ(seen.broken.frames, seen.taken + 1);
   for (std::size_t i = 0; i < seen.broken.frames; ++i) EXPECT_EQ(seen.broken.sp[i], seen.whole.sp[i]) << i;
   // Both have the same functions, except for the frame of step_from_here() or of list_from_here().
@@ -145,7 +145,7 @@ TEST(TakenStack, OfAThreadEndsTheWalkUntilItIsGivenBack) {
   expect_right(seen);
 }
 
-/// Each page, be it the first or the second of those that are probed together.
+/// Each page may be missing, the first or the second of those that are probed together.
 TEST(TakenStack, EndsTheWalkWhereverItIs) {
   static Steps whole;
   static std::array<Steps, k_depth> broken;
@@ -191,7 +191,7 @@ TEST(TakenStack, EndsAWalkInCpp) {
   EXPECT_EQ(page_of(error.at), page);
 }
 
-/// Nobody has stepped there since: a walk of addresses must be told.
+/// No cursor has stepped there since, so a walk of addresses must be told.
 TEST(TakenStack, IsNoticedByAFlush) {
   static Steps whole;
   static std::size_t listed, listed_again;
@@ -229,7 +229,7 @@ TEST(TakenStack, IsNoticedByAFlushOfAnotherThread) {
   EXPECT_EQ(listed, large_frame(whole, k_taken) + 1);
 }
 
-/// Not only in walks.
+/// Any read of the page is an error, not only that of a walk.
 TEST(TakenStack, IsAnErrorToWhoReadsIt) {
   static Steps whole;
   static int read_before, read, read_after;
@@ -249,7 +249,7 @@ TEST(TakenStack, IsAnErrorToWhoReadsIt) {
   EXPECT_EQ(read_after, UNW_ESUCCESS);
 }
 
-/// A thread's memory of its stack serves again once the gap is closed and somebody has stepped across it.
+/// A thread's knowledge of its stack is valid again once the gap is closed and a cursor has stepped across it.
 TEST(TakenStack, IsKnownAgainWhenItWasGivenBack) {
   static Steps whole, broken, again;
   static jitunwind::AddrRange before, meanwhile, after;
@@ -270,7 +270,7 @@ TEST(TakenStack, IsKnownAgainWhenItWasGivenBack) {
   EXPECT_TRUE(after.contains(whole.sp[0]));
 }
 
-// The page where the walk begins: free is only what functions run on at that moment.
+// The page where the walk begins: only the page on which functions run at that moment needs no probe.
 
 struct Begin {
   unw_context_t context;
@@ -309,7 +309,8 @@ Begin g_begin;
   return g_begin.end;
 }
 
-/// Far below the beginning of the stack: its first page holds what the C library reads itself (the auxiliary vector).
+/// The place is far below the beginning of the stack, whose first page holds the auxiliary vector, which the C library
+/// itself reads.
 TEST(TakenStack, MayBeWhereTheWalkBegins) {
   static int taken;
   static std::array<int, 3 * k_page_size / 256> ends;

@@ -1,6 +1,5 @@
-// The text of a library that stays loaded cannot be read, as where a program has made it execute-only: walks go through
-// it by its call frame information, its names are those of its file, and where neither tells what is next the walk
-// ends.
+// The text of a loaded library cannot be read, as if a program had made it execute-only. Walks pass it by its call
+// frame information, its names come from its file, and the walk ends where neither gives a caller.
 #include <libunwind.h>
 
 #include <gtest/gtest.h>
@@ -28,7 +27,7 @@ namespace {
 
 Addr addr_of(void (*function)(void (*)())) { return reinterpret_cast<std::uintptr_t>(function); }
 
-/// The library's text, while this lives. Its functions may not run meanwhile.
+/// Makes the library's text unreadable while it lives. The library's functions may not run meanwhile.
 class Taken {
  public:
   Taken() {
@@ -49,7 +48,7 @@ class Taken {
   AddrRange text_{};
 };
 
-/// The stack as every interface has it.
+/// The stack as every interface shows it.
 struct Seen {
   std::vector<Addr> stepped{}, listed{}, walked{};
   std::vector<std::string> named{};
@@ -90,7 +89,7 @@ bool has(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// All frames, but for those of the two functions themselves, whose pcs differ.
+/// Returns all frames except for those of the two functions themselves, whose pcs differ.
 std::vector<Addr> callers(const std::vector<Addr>& pcs) {
   return {pcs.begin() + std::min<std::ptrdiff_t>(2, std::ssize(pcs)), pcs.end()};
 }
@@ -128,7 +127,7 @@ TEST(TakenText, EndsAWalkWhereNothingElseTells) {
   EXPECT_EQ(std::distance(bare, g_taken.named.end()), 1) << "the last frame";
 }
 
-/// The library has no build id: its contents tell what it is, as far as they can be read.
+/// The library has no build id, so its contents identify it, as far as they can be read.
 TEST(TakenText, HasTheNamesOfItsFile) {
   const Taken taken;
   std::array<char, 64> name{};

@@ -38,7 +38,8 @@ Snapshot leaf_of_the_test(int value) {
   return shot;
 }
 
-// Called through these the functions keep their names and their effects: the compiler makes no clones of them.
+// The functions are called through these pointers to keep their names and their effects: the compiler makes no clones
+// of them.
 Snapshot (*volatile g_leaf)(int) = leaf_of_the_test;
 
 Snapshot middle_of_the_test(int value) {
@@ -114,7 +115,7 @@ TEST(Walk, DemanglesNamesOfCxxFunctionsOnly) {
 }
 
 TEST(Walk, SaysWhereUnknownCodeEndedIt) {
-  // A return address into data: nothing knows it, and no frame record is where FP points.
+  // The return address leads to data: nothing knows it, and FP does not refer to a frame record.
   ucontext_t context{};
   jitunwind_capture_context(&context);
   static char data[64];

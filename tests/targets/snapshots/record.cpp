@@ -1,4 +1,4 @@
-// Makes a snapshot of what recorded.c has printed: with the parts of its program that a walk reads.
+// Makes a snapshot from the output of recorded.c, and adds the parts of the program that a walk reads.
 //
 // usage: record CPU little|big OUTPUT PROGRAM >SNAPSHOT
 #include <fcntl.h>
@@ -87,7 +87,7 @@ void add_map(AddrRange range, const char* permissions, const std::string& rest, 
   maps.emplace(begin, line.str());
 }
 
-/// The program as it is loaded where it was linked to.
+/// Adds the program as it is loaded at its link address.
 AddrRange add_program(const std::string& path, Snapshot& snapshot, Maps& maps) {
   ::elf_version(EV_CURRENT);
   const int file = ::open(path.c_str(), O_RDONLY);

@@ -39,7 +39,7 @@ bool is_entry(Cursor& cursor, const Arch& arch) {
   return moved && !*moved;
 }
 
-/// MIPS's C library has no unwind information of the program's entry.
+/// MIPS's C library has no unwind information for the program's entry.
 bool is_undescribed_entry(const Error& error, const Arch& arch) {
   return arch.elf_machine == EM_MIPS && error.code == ErrorCode::no_info;
 }

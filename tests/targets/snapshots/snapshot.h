@@ -33,7 +33,7 @@ struct Snapshot {
     std::vector<std::byte> bytes;
   };
 
-  /// Throws std::runtime_error where it is none.
+  /// Throws std::runtime_error if the text is no snapshot.
   static Snapshot parse(std::istream& text);
 
   /// Reads the registers from the ucontext_t by the table's offsets.
@@ -46,11 +46,11 @@ struct Snapshot {
   std::vector<SnapshotFrame> frames;
 };
 
-/// Those of this folder, sorted.
+/// Returns the snapshots of this folder, sorted.
 std::vector<std::string> snapshot_names();
 Snapshot load_snapshot(const std::string& name);
 
-/// Its parts, and nothing else.
+/// The parts of a snapshot, and nothing else.
 class SnapshotMemory final : public Memory {
  public:
   explicit SnapshotMemory(const std::vector<Snapshot::Part>& parts) : parts_(parts) {}
