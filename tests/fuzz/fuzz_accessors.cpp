@@ -1,6 +1,6 @@
-// An owner of a target whose every answer is the next of the input. Input: a byte, bits of callbacks that are null; a
-// byte, bit 0: the answers begin again at their end, without it the owner then only fails. Checked: each call comes
-// back after a bounded number of callbacks, what was found is put back once, names end, errors are negative.
+// The owner of a target whose answers are the bytes of the input, one after the other. Input: a byte, the callbacks
+// that are null; a byte, bit 0: the answers begin again at their end, otherwise the owner then only fails. Checked:
+// each call returns after a bounded number of callbacks, answers are put back once, names end, errors are negative.
 #include <libunwind.h>
 
 #include <array>
@@ -20,7 +20,7 @@ class Owner {
   Owner(const std::uint8_t* data, std::size_t size) : answers_(data + 2, size - 2), begins_again_((data[1] & 1) != 0) {}
   static Owner& of(void* argument) { return *static_cast<Owner*>(argument); }
 
-  /// 0, or an error for once.
+  /// Returns 0, or an error this once.
   int enter() {
     ++calls;
     check(++calls_of_function <= k_most_calls, "a bounded number of callbacks");
@@ -35,7 +35,7 @@ class Owner {
     }
     return exhausted_ ? 0 : answers_[at_++];
   }
-  /// Small numbers, addresses near each other, and anything.
+  /// Returns small numbers, addresses near each other, and any other number.
   unw_word_t word() {
     const unsigned kind = byte();
     if (kind < 0x60) return kind;

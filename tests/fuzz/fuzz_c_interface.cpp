@@ -30,7 +30,7 @@ class Input {
   bool is_empty() const { return at_ >= size_; }
   unsigned byte() { return at_ < size_ ? data_[at_++] : 0; }
   std::size_t below(std::size_t count) { return byte() % count; }
-  /// Small, near the ends of what there is, or anything.
+  /// Returns a small number, one near the ends of arrays, or any other.
   std::uint64_t word() {
     const unsigned kind = byte();
     if (kind < 0x90) return kind;
@@ -47,11 +47,11 @@ class Input {
   std::size_t at_ = 0;
 };
 
-/// No size_t that is handed over is greater, and so no array is longer.
+/// No size_t that is passed is greater, so no array is longer.
 constexpr std::size_t k_most_items = 8;
 constexpr std::size_t k_most_size = std::size_t{1} << 16;  // of a structure
 
-/// Structures of any size, one behind the other, and code that nobody runs.
+/// Structures of any size, one behind the other, and code that is never run.
 alignas(16) std::array<unsigned char, k_most_items * k_most_size> structures;
 alignas(16) std::array<unsigned char, 4096> code_bytes;
 std::array<char, 1 << 17> endless;
@@ -60,11 +60,11 @@ template <class T>
 inline constexpr std::size_t k_handles = 4;
 template <class T>
 std::array<T*, k_handles<T>> handles{};
-/// Those that were freed, as long as they are kept in mind.
+/// Freed handles, as long as they are remembered.
 template <class T>
 std::array<T*, k_handles<T>> gone{};
 
-/// Memory that was never a handle: zeros, ones, and a cursor's copy that begins otherwise.
+/// Memory that was never a handle: zeros, ones, and a cursor's copy with another beginning.
 std::array<ju_cursor, 3> no_handles;
 struct Cursor {
   ju_cursor cursor;
@@ -135,7 +135,7 @@ ju_range code_range(Input& in) {
   return {begin, begin + 16 * in.below(32)};
 }
 
-/// A structure's size: its own, or a wrong one. Arrays have one of them.
+/// Returns a structure's size: its own, or a wrong one. All elements of an array have one size.
 template <class T>
 std::size_t size_of(Input& in) {
   const unsigned kind = in.byte();
@@ -189,7 +189,7 @@ void fill(T& out, Input&) {
   out = T{};
 }
 
-/// k_most_items of them, each as far from the next as the first one says that it is large.
+/// Makes k_most_items structures, at the distance that the first one's size says.
 template <class T>
 T* array_of(Input& in) {
   if (in.byte() >= 0xf8) return nullptr;
@@ -240,7 +240,7 @@ T argument(Input& in) {
     for (const void*& type : types) type = in.byte() < 0x80 ? &typeid(int) : nullptr;
     return in.byte() < 0xf0 ? types.data() : nullptr;
   } else if constexpr (std::is_same_v<T, const void*>) {
-    // A ucontext_t that was captured, or one of zeros; a type.
+    // Returns a ucontext_t that was captured, or one of zeros; a type.
     alignas(16) static std::array<unsigned char, 2048> context;
     context.fill(0);
     if (in.byte() < 0x80) (void)jitunwind_capture_context(context.data());
@@ -276,7 +276,7 @@ void forget(T* freed) {
   gone<T>[0] = freed;
 }
 
-/// Frees a handle to have room for another one. A batch and an object may be refused nothing: no handler interrupts.
+/// Frees a handle to make room for another one. Freeing a batch or an object cannot be refused: no handler interrupts.
 void free_one(ju_builder* one) { check(ju_builder_free(one) == JU_OK, "free"); }
 void free_one(ju_description* one) { check(ju_description_free(one) == JU_OK, "free"); }
 void free_one(ju_registration* one) { check(ju_cancel(one, nullptr) == JU_OK, "free"); }
@@ -337,7 +337,7 @@ struct Call<function> {
       std::is_same_v<T, ju_builder> || std::is_same_v<T, ju_description> || std::is_same_v<T, ju_registration> ||
       std::is_same_v<T, ju_batch> || std::is_same_v<T, ju_object> || std::is_same_v<T, ju_target>;
 
-  /// One argument; `said` is where the call's error is found, `out` where it writes a handle.
+  /// Makes one argument; `said` gets the place of the call's error, `out` the place for a handle.
   struct Place {
     ju_cursor* cursor;
     const ju_error* said = nullptr;
@@ -400,7 +400,7 @@ struct Call<function> {
   using First = std::tuple_element_t<0, std::tuple<Taken..., void>>;
   using Second = std::tuple_element_t<1, std::tuple<Taken..., void, void>>;
 
-  /// Processes and threads of others are left alone, nothing is waited for, and nothing is written.
+  /// Other processes and threads are left alone, nothing is waited for, and nothing is written.
   static void limit([[maybe_unused]] std::string_view name, [[maybe_unused]] std::tuple<Taken...>& all) {
     if constexpr (std::is_same_v<First, std::int32_t>)
       if (name.starts_with("ju_target_") || name == "ju_walk_thread") {

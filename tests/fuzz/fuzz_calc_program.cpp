@@ -8,7 +8,7 @@ using namespace jitunwind;
 
 namespace {
 
-/// Every place is in the text, and nothing is missing.
+/// Checks that every place is in the text, and that nothing is missing.
 void check_expression(const calc::Expression& e) {
   using Kind = calc::Expression::Kind;
   fuzz::check(e.at.line > 0 && e.at.column > 0, "an expression has a place");

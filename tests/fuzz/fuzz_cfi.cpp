@@ -80,7 +80,7 @@ class Input {
     if (copy) fuzz::check(fde && fde->range == copy->range && fde->size == copy->size, "a copy is the same FDE");
   }
 
-  /// Straight to a compact row, where that can be: the same one.
+  /// Reads the FDE straight into a compact row, if that is possible; the row must be the same.
   void read_as_walks_do(const Fde& fde) {
     const CompactLayout layout(arch_);
     for (const Addr at : {fde.range.begin, fde.range.begin + fde.range.size() / 2, fde.range.end - 1}) {

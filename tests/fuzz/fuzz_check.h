@@ -12,7 +12,7 @@
 
 namespace jitunwind::fuzz {
 
-/// A finding: libFuzzer keeps the input of a program that aborts.
+/// Reports a finding: libFuzzer keeps the input of a program that aborts.
 inline void check(bool holds, const char* what) {
   if (holds) return;
   std::fprintf(stderr, "does not hold: %s\n", what);

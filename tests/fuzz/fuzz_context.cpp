@@ -1,7 +1,7 @@
-// A context whose registers are anything, over a stack of anything, walked in every way and asked for everything; and
-// every question about an address, of such addresses. Input: choices, a byte what kind of number, some what follows:
-// pc, SP, frame pointer, a byte how many words of the stack, these; then addresses to ask about. Checked: nothing
-// faults, walks end, and those of addresses find what steps find.
+// A context with any registers over a stack with any contents is walked in every way, and all its frames are queried;
+// then addresses are looked up in every way. Input: numbers, each a byte for its kind and perhaps more: pc, SP, frame
+// pointer; a byte, the number of words of the stack; these words; then addresses to ask about. Checked: nothing faults,
+// walks end, and walks of addresses find what steps find.
 #include <jitunwind/jitunwind.h>
 #include <libunwind.h>
 

@@ -1,4 +1,4 @@
-// Input: a core file, which then is its own program, too.
+// Input: a core file, which also serves as its own program.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -12,7 +12,7 @@ using namespace jitunwind;
 
 namespace {
 
-/// A file that is nowhere else.
+/// A file that has no other path.
 class InputFile {
  public:
   InputFile(const std::uint8_t* data, std::size_t size) : number_(::memfd_create("input", MFD_CLOEXEC)) {

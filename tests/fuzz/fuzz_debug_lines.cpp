@@ -1,4 +1,4 @@
-// Input: a byte, bit 0 the byte order; then .debug_line, whose bytes are those of the strings' sections as well.
+// Input: a byte, bit 0 the byte order; then .debug_line, whose bytes also serve as the sections of strings.
 #include "jitunwind/sdk/dialects/jit_files/debug_lines.h"
 #include "tests/fuzz/fuzz_check.h"
 

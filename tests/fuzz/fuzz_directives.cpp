@@ -16,7 +16,7 @@ using namespace jitunwind;
 namespace {
 
 constexpr Addr k_code = 0x40000;
-// The plain reading keeps all states: with these limits it is done in time.
+// The plain reading keeps all states; within these limits it ends in time.
 constexpr std::size_t k_max_list = 100;
 constexpr std::uint64_t k_max_offsets = 12;
 
@@ -52,7 +52,7 @@ Input decode(std::span<const std::byte> bytes) {
   return input;
 }
 
-/// Three directives at a time.
+/// Delivers three directives at a time.
 class Pieces final : public RegionReader {
  public:
   Status read_header(Addr at, RegionHeader& out) const noexcept override { return local_.read_header(at, out); }

@@ -1,6 +1,6 @@
-// Input: a byte of options, two of where the dynamic section is, then the memory of a loaded object from k_begin on.
-// Options: bit 0 AArch64, bit 1 big-endian (of AArch64), bit 2 relocated in place: addresses in the section are those
-// of run time.
+// Input: a byte of options, two with the place of the dynamic section, then the memory of a loaded object from k_begin
+// on. Options: bit 0 AArch64, bit 1 big-endian (AArch64 only), bit 2 relocated in place: addresses in the section are
+// those of run time.
 #include "jitunwind/unwind_core/image/dynamic_object_internal.h"
 #include "tests/fuzz/fuzz_check.h"
 
@@ -24,7 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto found = object.find_function(name);
     if (!found) continue;
     const auto again = object.find_function(name);
-    // Nothing is read any more once something could not be.
+    // Nothing more is read after a read has failed.
     if (again) fuzz::check(again->symbol == found->symbol && again->address == found->address, "a function stays");
     fuzz::check(object.find_slot(*found) % arch.word_size == 0, "a slot is a word");
   }

@@ -90,7 +90,7 @@ bool is_same_or_absent(std::span<const std::byte> copied, std::span<const std::b
   return copied.empty() || std::ranges::equal(copied, in_place);
 }
 
-/// Too many parts are absent, and nothing else is different.
+/// The copied file only lacks parts, if there are too many; nothing else differs.
 void read_copied(std::span<const std::byte> file, bool is_loaded, const ElfImage& in_place) {
   const auto parts = std::make_unique<Parts>(file);
   const auto image = is_loaded ? ElfImage::parse_loaded(*parts) : ElfImage::parse(*parts);

@@ -17,7 +17,7 @@ namespace {
 constexpr Addr k_memory = 0x10000;
 const std::array<const Arch*, 4> k_arches{&arch::x86_64, &arch::aarch64, &arch::x86, &arch::aarch64};
 
-/// Each instruction is as long as what is left of the memory at most, whatever stands there.
+/// The length of each instruction is at most the rest of the memory, whatever its bytes are.
 void read_instructions(const Arch& arch, std::span<const std::byte> code) {
   for (std::size_t at = 0; at < code.size(); ++at) {
     const MachineInstruction i = arch.read_instruction(code.subspan(at), k_memory + at);
@@ -28,7 +28,7 @@ void read_instructions(const Arch& arch, std::span<const std::byte> code) {
   }
 }
 
-/// The caller that a guess leads to is above the frame, and its address is the word that was confirmed.
+/// The caller that a guess finds is above the frame, and its address is the confirmed word.
 void expect_sound(const Arch& arch, const FrameRow& row, const RegisterFile& registers, const Memory& memory) {
   fuzz::check(is_guess(row.origin), "a guess says that it is one");
   MemoryWindow window;

@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   fuzz::check(!list->broken || *list->broken->what != 0, "what is broken is said");
-  // An entry may begin at any byte: a ring has at most so many, and is followed thrice at most.
+  // An entry may begin at any byte: a ring has at most so many entries, and is followed at most three times.
   fuzz::check(list->entries.size() <= 3 * size, "the work is bounded");
   for (const GdbListEntry& entry : list->entries)
     fuzz::check(entry.file != 0 && entry.size != 0, "an entry has a file");

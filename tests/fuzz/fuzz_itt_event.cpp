@@ -1,4 +1,4 @@
-// Input: a byte, the event, then all memory that there is, from 0x1000 on; the event's data is at its begin.
+// Input: a byte, the event, then all existing memory, from 0x1000 on; it begins with the event's data.
 #include "jitunwind/sdk/dialects/itt_event.h"
 #include "tests/fuzz/fuzz_check.h"
 

@@ -1,4 +1,4 @@
-// Input: a byte, bits 0 and 2 the CPU, bit 1 the byte order; then a file as JITs give them to GDB.
+// Input: a byte, bits 0 and 2 the CPU, bit 1 the byte order; then a file as JITs give it to GDB.
 #include <algorithm>
 #include <array>
 
@@ -34,7 +34,7 @@ void ask(const JitObject& object, Addr at) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
-  // x86-64, AArch64; x86, ARM, which have 32 bits.
+  // The CPUs are x86-64 and AArch64, and x86 and ARM with 32 bits.
   Arch arch = *all_arches()[(data[0] & 1) + ((data[0] & 4) >> 1)];
   if ((data[0] & 2) != 0) arch.big_endian = true;
   const auto bytes = std::as_bytes(std::span(data, size)).subspan(1);

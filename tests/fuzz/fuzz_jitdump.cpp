@@ -1,4 +1,4 @@
-// Input: a byte, the size of the pieces that the file comes in; then a jitdump.
+// Input: a byte, the size of the pieces that the file arrives in; then a jitdump.
 #include "jitunwind/sdk/dialects/frames/dumped_frames.h"
 #include "jitunwind/sdk/dialects/jitdump.h"
 #include "tests/fuzz/fuzz_check.h"
@@ -14,7 +14,7 @@ struct Seen {
   friend bool operator==(const Seen&, const Seen&) = default;
 };
 
-/// Call frame information of code that a record loads.
+/// Queries the call frame information of code that a record loads.
 void ask(const JitDumpRecord& record) {
   const Arch& arch = *all_arches()[0];
   const DumpedFrames frames(record);

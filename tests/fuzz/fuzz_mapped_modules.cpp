@@ -52,7 +52,8 @@ File take_file(ByteReader& reader) {
   return file;
 }
 
-/// Page; pages less one, rights, and which file, 0 none; page of the file.
+/// Each mapping has a page; the number of pages less one, the rights, and the file, where 0 is none; and the page of
+/// the file.
 std::vector<Mapping> take_mappings(ByteReader& reader) {
   std::vector<Mapping> mappings;
   while (reader.remaining() >= 3 && mappings.size() < k_most_mappings) {
@@ -87,7 +88,7 @@ struct Process {
       }
     return pieces;
   }
-  /// Whether a segment of the file is loaded at `at` from where that is mapped, or is there and in no file.
+  /// Returns whether a segment of the file is loaded at `at` from where that is mapped, or is there and in no file.
   bool may_have(const Module& module, Addr at) const {
     const Mapping& mapping = *mappings.find(at);
     const File& file = files[static_cast<std::size_t>(module.path[1] - '0')];

@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fuzz::check(mappings.find(mapping.range.end - 1) == &mapping, "its last byte is its");
     fuzz::check(mappings.find(mapping.range.end) != &mapping, "the byte behind it is not");
   }
-  // Lines are on their own: in another order, or twice, they say the same where none overlap.
+  // Lines are independent: in another order, or twice, they mean the same if none overlap.
   fuzz::check(Mappings::parse(text + "\n" + text) == mappings, "what is said twice is said");
   return 0;
 }

@@ -206,7 +206,7 @@ class Stack {
   std::array<Addr, k_stack_words> words_{};
 };
 
-/// C++ walks go by what the dynamic linker lists.
+/// C++ walks use the dynamic linker's list.
 Cursor cursor_in_listed_modules(const ucontext_t& context) {
   const Arch& arch = *host_arch();
   RegisterFile registers;
@@ -283,8 +283,8 @@ void renew_build_id(Bytes& file) {
   std::memcpy(file.data() + good().build_id(), &inputs, sizeof inputs);
 }
 
-// AddressSanitizer's own memory, to which a changed entry may lead, can be read; but not by code that it has
-// instrumented, which looks first whether it may, in memory that is not there. Such inputs are left.
+// A changed entry may lead to AddressSanitizer's own memory. That memory can be read, but not by instrumented code,
+// which first reads shadow memory that does not exist there. Such inputs are abandoned.
 sigjmp_buf left_input;
 struct sigaction reports;
 

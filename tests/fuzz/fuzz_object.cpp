@@ -1,5 +1,5 @@
-// Input: a byte, then the bytes of .eh_frame. The byte says how many function symbols there are; they are 16 bytes
-// apart. Code is 64 KiB from where the input is.
+// Input: a byte, the number of function symbols, which are 16 bytes apart; then the bytes of .eh_frame. Code is 64 KiB
+// away from the input.
 #include <string>
 #include <vector>
 
@@ -29,7 +29,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                             (info.start_ip >= code[1].begin && info.end_ip <= code[1].end);
         fuzz::check(inside, "a procedure is the object's own");
         const std::string row = known.row_at(info.end_ip - 1);
-        // Only a look-up keeps the expressions of a row, and has room for so many.
+        // Only a lookup keeps the expressions of a row, and has limited room for them.
         fuzz::check(!row.starts_with("error") || row == "error: expressions of a row", "what was accepted has rows");
       }
     }

@@ -1,5 +1,5 @@
 // Input: a whole process. Two bytes, the length of the text of its maps; the text; 33 words of 8 bytes, its registers
-// by DWARF number; a byte, bit 0 the CPU; then what is in its memory, from mapping to mapping.
+// by DWARF number; a byte, bit 0 the CPU; then the contents of its memory, mapping by mapping.
 #include <vector>
 
 #include "jitunwind/unwind_core/byte_reader.h"

@@ -14,7 +14,7 @@ namespace {
 
 constexpr Addr k_code = 0x40000;
 constexpr Addr k_memory = 0x1000;
-// A list of n procedures is read in n steps, and each of its regions in one.
+// Reading a list of n procedures takes n steps, and each of its regions one.
 constexpr std::size_t k_most_reads = 1u << 22;
 
 class CountedMemory final : public Memory {
@@ -59,7 +59,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Found found = list.find_row(lookup, row);
   fuzz::check(found || *found.error().what != 0, "an error says what");
   if (found && *found) {
-    // An FDE of a table may say nothing of the CFA, and ALIAS may lead to it: by such a row no caller is found.
+    // An FDE of a table may lack a CFA, and ALIAS may lead to it: such a row gives no caller.
     Caller caller;
     const bool has_cfa = row.cfa.kind != CfaRule::Kind::none;
     fuzz::check(has_cfa || !apply_row(row, RegisterFile(), arch, memory, window, caller), "a caller has a CFA");

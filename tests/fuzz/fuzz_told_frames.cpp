@@ -1,5 +1,5 @@
-// Input: what a JIT hands to __register_frame, at the end of the memory that there is: a section, or one FDE and what
-// lies before it. The first byte says where in the rest it begins.
+// Input: the argument of a JIT's __register_frame, at the end of the existing memory: a section, or one FDE and the
+// bytes before it. The first byte tells where the argument begins in the rest.
 #include <sys/mman.h>
 
 #include <span>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t k_room = 1u << 16;
 
-/// Behind it is memory that cannot be read.
+/// The memory behind it cannot be read.
 std::byte* end_of_memory() {
   static std::byte* const end = [] {
     void* const memory = ::mmap(nullptr, 2 * k_room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

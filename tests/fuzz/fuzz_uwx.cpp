@@ -1,7 +1,7 @@
-// A client of Unwind Express whose every answer is the next of the input. Input: a byte, bit 0: AArch64, bit 1: the
-// other byte order of it, bit 2: the answers begin again at their end, without it the client then only fails; bit 3:
-// vector registers are left out. Checked: each step comes back after a bounded number of callbacks, with a status that
-// there is; an error changes neither IP nor SP; what was given comes back once; strings end.
+// A client of Unwind Express whose answers are the bytes of the input, one after the other. Input: a byte, bit 0:
+// AArch64, bit 1: its other byte order, bit 2: the answers begin again at their end, otherwise the client then only
+// fails; bit 3: vector registers are left out. Checked: each step returns after a bounded number of callbacks, with an
+// existing status; an error changes neither IP nor SP; answers are given back once; strings end.
 #include <elf.h>
 #include <uwx.h>
 
@@ -29,7 +29,7 @@ class Client {
     }
     return exhausted_ ? 0 : answers_[at_++];
   }
-  /// Small numbers, addresses near each other, and anything.
+  /// Returns small numbers, addresses near each other, and any other number.
   std::uint64_t word() {
     const unsigned kind = byte();
     if (kind < 0x60) return kind;

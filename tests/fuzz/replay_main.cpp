@@ -1,4 +1,4 @@
-// Plays files through a fuzz target: what libFuzzer's own main does with a corpus, for compilers without libFuzzer.
+// Runs files through a fuzz target as libFuzzer's own main does with a corpus, for compilers without libFuzzer.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

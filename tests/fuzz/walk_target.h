@@ -1,4 +1,4 @@
-// All that can be asked of a target whose bytes are an input's.
+// All queries about a target whose bytes are an input.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace jitunwind::fuzz {
 
-/// Another memory, and how much of it was read.
+/// Counts the bytes that are read of another memory.
 class MeteredMemory final : public Memory {
  public:
   explicit MeteredMemory(const Memory& memory) : memory_(memory) {}
@@ -23,7 +23,7 @@ class MeteredMemory final : public Memory {
   const Memory& memory_;
 };
 
-/// The frames of a thread, with all that is known of each; returns how many there were.
+/// Walks a thread and queries each frame; returns the number of frames.
 inline std::size_t walk_target(const TargetSpace& target, const RegisterFile& registers, Guesses guesses) {
   constexpr std::size_t k_most_frames = 10'000;
   Cursor cursor(target.space(), registers, Cursor::Top::interrupted);

@@ -1,4 +1,4 @@
-// Compressed sections and xz streams: right ones as their tools make them, wrong ones as nobody should.
+// Compressed sections and xz streams: right ones made by their tools, and corrupt ones.
 #include <gtest/gtest.h>
 #include <lzma.h>
 #include <zlib.h>
@@ -119,7 +119,7 @@ TEST(CompressedSections, AreReadInEveryClassAndByteOrder) {
       }
     EXPECT_EQ(*read({".debug_frame", 0, 0, 0, bytes_of(text)}), text);
   }
-  // All zeros compress best: the size that zlib's factor allows.
+  // Zeros compress best: this is the size that zlib's factor allows.
   const std::string zeros(1 << 20, '\0');
   EXPECT_EQ(*read({".debug_frame", SHF_COMPRESSED, ELFCOMPRESS_ZLIB, zeros.size(), deflated(zeros)}), zeros);
 }
@@ -171,13 +171,13 @@ TEST(CompressedSections, OfZstdMayHaveSeveralFrames) {
     EXPECT_EQ(error(size, stream), ErrorCode::bad_encoding);
   for (const std::uint64_t size : {stream.size() << 16, (std::size_t{1} << 30) + 1, ~std::size_t{0}})
     EXPECT_EQ(error(size, stream), ErrorCode::too_deep);
-  // A frame of release 0.7, whose decoder calls malloc.
+  // The frame is one of release 0.7, whose decoder calls malloc.
   stream[first] = std::byte{0x27};
   EXPECT_EQ(error(text.size(), stream), ErrorCode::bad_encoding);
 }
 #endif
 
-/// The name at 0x1008 in a file whose .symtab and .strtab are compressed by `compress`.
+/// Returns the name at 0x1008 in a file whose .symtab and .strtab are compressed by `compress`.
 template <class Compress>
 std::string name_by_symbols(std::uint32_t type, Compress compress) {
   ElfBuilder b(true, false);
@@ -244,7 +244,7 @@ TEST(Xz, ThatIsBrokenIsRefused) {
     RawBytes changed = stream;
     changed[random() % changed.size()] ^= static_cast<std::byte>(1 + random() % 255);
     const auto block = decompress_xz(changed);
-    // Padding may change without harm; the contents are under a checksum.
+    // Padding may change without harm; a checksum protects the contents.
     if (block) {
       EXPECT_EQ(text_of(block->bytes()), text);
     }

@@ -1,5 +1,5 @@
-// Functions and jump slots of objects, as readelf finds them in the files: of this system's libgcc_s, and of objects
-// that are linked in every way that differs there, for both CPUs.
+// Functions and jump slots of objects, compared with readelf: of this system's libgcc_s, and of objects that are linked
+// in every relevant way, for both CPUs.
 #include "jitunwind/unwind_core/image/dynamic_object_internal.h"
 
 #include <elf.h>
@@ -156,7 +156,7 @@ TEST(DynamicObject, SaysWhetherItStaysLoaded) {
   EXPECT_FALSE(LoadedFile(Linked("gcc", "ld -z now").path()).object().stays_loaded());
 }
 
-/// Whatever is missing or wrong, there is an answer, and a slot is a word that could be one.
+/// Whatever is missing or wrong, there is an answer, and a slot is a word that may be one.
 TEST(DynamicObject, OfBrokenBytesIsAnswered) {
   for (const std::string hash : {"gnu", "sysv"}) {
     const LoadedFile whole(Linked("gcc", "ld --hash-style=" + hash).path());

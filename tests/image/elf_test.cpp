@@ -1,4 +1,4 @@
-// ELF images of both classes and byte orders, whole, cut and lying.
+// ELF images of both classes and byte orders: whole, cut and corrupt.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -141,7 +141,7 @@ TEST_P(ElfImages, FindNotesByOwnerAndType) {
   EXPECT_EQ(find(several, 0, "G", 1), "b");
   const Bytes wide = note("GNU", 5, "property", 8).add(note("GNU", NT_GNU_BUILD_ID, "id", 8));
   EXPECT_EQ(find(wide, 8, "GNU", NT_GNU_BUILD_ID), "id");
-  // The last note's padding may be missing; sizes that lie end the search.
+  // The last note's padding may be missing; wrong sizes end the search.
   EXPECT_EQ(find(bytes().u32(2).u32(3).u32(7).text("X").u16(0).characters("abc"), 4, "X", 7), "abc");
   EXPECT_EQ(find(bytes().u32(0xffffffff).u32(4).u32(7).characters("X"), 4, "X", 7), "");
   EXPECT_EQ(find(bytes().u32(2).u32(0xfffffffd).u32(7).text("X").u16(0).characters("abc"), 4, "X", 7), "");
@@ -164,7 +164,7 @@ TEST_P(ElfImages, RefuseWhatIsNone) {
   EXPECT_EQ(ElfImage::parse({}).error().code, ErrorCode::truncated);
 }
 
-/// Asks for everything. Under AddressSanitizer the bytes are a heap block of just their size.
+/// Makes all queries. Under AddressSanitizer the bytes are a heap block of exactly their size.
 std::size_t ask_everything(const ElfImage& image) {
   std::size_t sum = image.header_bytes().size() + image.build_id().size();
   for (std::size_t i = 0; i < image.segment_count(); ++i) {
@@ -209,7 +209,7 @@ TEST_P(ElfImages, WithRandomBytesChangedDoNoHarm) {
   }
 }
 
-/// Dynamic symbols in one segment at 0x10000, the dynamic section's pointers with `bias` added.
+/// Puts dynamic symbols into one segment at 0x10000; `bias` is added to the dynamic section's pointers.
 ElfBuilder with_dynamic_section(ElfBuilder b, bool gnu_hash, Addr bias) {
   Bytes strings = b.bytes(), hash = b.bytes(), dynamic = b.bytes();
   strings.text("").text("undefined").text("first").text("second");

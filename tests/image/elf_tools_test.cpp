@@ -1,4 +1,4 @@
-// ELF files of this system and of other CPUs, as readelf reads them: every section, segment, symbol and build id.
+// ELF files of this system and of other CPUs, compared with readelf: every section, segment, symbol and build id.
 #include <elf.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -131,12 +131,12 @@ void compare_build_id(const std::string& path, const std::string& text, const El
   compared.build_ids += !own.empty();
 }
 
-/// `section` and `dynamic` symbols of the same file are the same.
+/// The `section` and `dynamic` symbols of one file are equal.
 void compare_dynamic_segment(const std::string& path, const ElfImage& image) {
   const ElfSymbols by_section = image.symbols(SHT_DYNSYM);
   const ElfSymbols by_segment = image.dynamic_symbols(0);
   if (by_section.count() == 0) return;
-  // DT_GNU_HASH counts the hashed ones: only symbols that are defined elsewhere may be missing at the end.
+  // DT_GNU_HASH counts the hashed symbols: only symbols that are defined elsewhere may be missing at the end.
   ASSERT_LE(by_segment.count(), by_section.count()) << path;
   for (std::size_t i = 0; i < by_section.count(); ++i) {
     if (i >= by_segment.count()) {

@@ -1,4 +1,4 @@
-// Names of libraries that come, go, are stripped, replaced, and keep their symbols in all the places there are.
+// Names of libraries that come and go, are stripped and replaced, and keep their symbols in every possible place.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <link.h>
@@ -24,8 +24,7 @@ std::string built(const std::string& name) { return PLUGIN_FOLDER "/" + name + "
 
 Addr addr_of(const void* p) { return reinterpret_cast<std::uintptr_t>(p); }
 
-// Libraries of one build id are one library: what is known of one holds for all. Copies that differ in what they know
-// must not have it.
+// Libraries of one build id count as one library, so copies with different symbols must not have it.
 const std::string k_without_build_id = "objcopy --remove-section .note.gnu.build-id ";
 
 class Plugin {
@@ -59,7 +58,7 @@ TEST(LoadedNames, OfAWholeLibrary) {
   }
 }
 
-// A stripped library tells what it exports; its other functions have no name rather than a neighbour's.
+// A stripped library tells its exported names; its other functions have no name, rather than a neighbour's.
 TEST(LoadedNames, OfAStrippedLibrary) {
   const TemporaryFolder folder;
   for (const char* name : linked({"plugin_bfd", "plugin_gold", "plugin_plain"})) {
@@ -164,7 +163,7 @@ TEST(DebugFiles, OfAnotherChecksumAreRefused) {
   EXPECT_FALSE((*ModuleFiles::open(path.c_str(), nullptr, root.path().c_str()))->has_debug_file());
 }
 
-/// `size` bytes are left of a file; what was read of it before stays, and what was not is absent.
+/// Only `size` bytes are left of a file: what was read of it before stays, and the rest is absent.
 void expect_survives(const std::string& path, const std::string& truncated, std::uintmax_t size) {
   const auto read_before = *ModuleFiles::open(path.c_str(), nullptr, "/nowhere");
   const auto read_after = *ModuleFiles::open(path.c_str(), nullptr, "/nowhere");
@@ -200,11 +199,11 @@ TEST(DebugFiles, MayBeTruncatedAnyTime) {
   }
 }
 
-/// A loaded library's debug file, as the loader maps none.
+/// The loader does not map a loaded library's debug file.
 TEST(DebugFiles, OfLoadedLibrariesMayBeTruncated) {
   const TemporaryFolder folder;
   const std::string path = folder / "lib.so", debug = folder / "lib.debug";
-  // Nothing is known of it: it has another build id.
+  // The library is unknown, because it has another build id.
   output_of("cd " + folder.path() + " && objcopy --remove-section .note.gnu.build-id " + built("plugin_plain") +
             " whole && objcopy --only-keep-debug whole lib.debug && strip -s -o " + path +
             " whole && objcopy --add-gnu-debuglink=lib.debug " + path);
@@ -254,7 +253,7 @@ TEST(DebugFiles, GiveDebugFrameHoweverItIsCompressed) {
   output_of("gcc -c -g -O1 -fno-asynchronous-unwind-tables " + source + " -o " + object);
   const auto plain = *ModuleFiles::open(object.c_str(), nullptr);
   ASSERT_GT(debug_frame_of(*plain).size(), 40u);
-  // Too small a section is left as it is: make it large first.
+  // A section that is too small is left uncompressed, so it is made large first.
   std::string many;
   for (int i = 0; i < 200; ++i) many += "int f" + std::to_string(i) + "(int (*g)(int)) { return g(1) * 2; }\n";
   std::ofstream(source) << many;
@@ -281,7 +280,8 @@ TEST(LoadedNames, OfADeletedLibraryComeFromMemory) {
   }
 }
 
-// After an upgrade while the program runs, the path names another library with other functions at the same addresses.
+// The library was upgraded while the program runs: the path leads to another library, with other functions at the same
+// addresses.
 TEST(LoadedNames, OfAReplacedLibraryAreNotThoseOfTheNewFile) {
   const TemporaryFolder folder;
   for (const char* suffix : {"", "_plain"}) {
@@ -338,7 +338,7 @@ TEST(LoadedNames, OfTheKernelsObjectComeFromMemory) {
   for (const char* function : {"__vdso_gettimeofday", "__vdso_clock_gettime", "__vdso_getcpu"}) {
     const Addr at = addr_of(::dlvsym(handle, function, "LINUX_2.6"));
     ASSERT_GT(at, vdso);
-    // An alias may be given: gettimeofday and __vdso_gettimeofday are one.
+    // An alias may be returned: gettimeofday and __vdso_gettimeofday are one function.
     const auto found = local_name(at);
     ASSERT_TRUE(found) << function;
     EXPECT_EQ(found->start, at);

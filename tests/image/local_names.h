@@ -20,7 +20,7 @@ struct LocalName {
   bool truncated = false;
 };
 
-/// Nothing when there is no name. Fails the expectation `ok` of errors by returning "error: ...".
+/// Returns nothing if there is no name, and "error: ..." for an error, which fails the expectation.
 inline std::optional<LocalName> local_name(CodeAddress at, std::size_t buffer_size = 4096) {
   static const LocalMemory memory;
   static const std::array<const NameSource*, 1> sources{&elf_name_source()};
@@ -38,7 +38,7 @@ inline std::optional<LocalName> local_name(CodeAddress at, std::size_t buffer_si
 
 inline std::optional<LocalName> local_name(Addr at) { return local_name(CodeAddress::interrupted(at)); }
 
-/// "" where there is no name.
+/// Returns "" if there is no name.
 inline std::string local_name_text(Addr at) {
   const auto name = local_name(at);
   return name ? name->text : "";

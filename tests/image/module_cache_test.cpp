@@ -1,4 +1,4 @@
-// The kept files: found again by build id or by identity, never confused, and no end of them when the table is full.
+// The kept files: they are found again by build id or by identity, are never confused, and work when the table is full.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -14,7 +14,7 @@
 namespace jitunwind::test {
 namespace {
 
-/// A small object with one function, whose address tells objects apart.
+/// Makes a small object with one function, whose address distinguishes objects.
 RawBytes object(const std::string& build_id, Addr function) {
   ElfBuilder b(true, false);
   b.sections = {
@@ -75,11 +75,11 @@ TEST(ModuleCache, KeepsFilesByBuildId) {
   ASSERT_TRUE(names(first, 0x1000));
   EXPECT_TRUE(first.is_kept());
   EXPECT_EQ(lookup(folder / "one", one).files(), first.files());
-  // Known once, known wherever it is and when its file is gone.
+  // A known file stays known wherever it lies, and after it was removed.
   std::filesystem::remove(folder / "one");
   EXPECT_EQ(lookup(folder / "one", one).files(), first.files());
   EXPECT_EQ(lookup(folder / "elsewhere", one).files(), first.files());
-  // Another object under the same path is another.
+  // Another object under the same path is not confused with it.
   write(folder / "one", two);
   EXPECT_TRUE(names(lookup(folder / "one", two), 0x2000));
   EXPECT_FALSE(names(lookup(folder / "one", two), 0x1000));
@@ -104,7 +104,7 @@ TEST(ModuleCache, KeepsFilesWithoutBuildIdByTheirIdentity) {
   const ModuleFilesLease first = lookup(path, one);
   ASSERT_TRUE(names(first, 0x1000));
   EXPECT_EQ(lookup(path, one).files(), first.files());
-  // Upgraded: what is loaded still is the old one, which the path does not lead to any more.
+  // The library was upgraded: the loaded one is still the old one, to which the path no longer leads.
   write(folder / "next", two);
   std::filesystem::rename(folder / "next", path);
   EXPECT_FALSE(lookup(path, one).files());
@@ -137,7 +137,7 @@ void look_up_others(const TemporaryFolder& folder) {
 class UnloadedObjects : public testing::Test {
  protected:
   ~UnloadedObjects() override { g_loaded.clear(); }
-  /// Looked up while it is loaded there, and its file is gone: only what is kept is found.
+  /// The library is looked up while it is loaded there and its file is gone, so only kept knowledge finds it.
   ModuleFilesLease load(const std::string& name, Addr place) {
     g_loaded[place] = object(name, 0x1000);
     write(folder_ / name, g_loaded[place]);
@@ -206,7 +206,7 @@ TEST_F(UnloadedObjects, AreTakenFromNobodyWhoUsesThem) {
   write(folder_ / "used", object("used", 0x1000));
   for (int t = 0; t < 3; ++t)
     threads.emplace_back([&] {
-      // Nowhere is anything loaded: each finds what the others keep gone.
+      // Nothing is loaded, so each thread finds what the others keep removing.
       while (!stop) EXPECT_TRUE(names(lookup(folder_ / "used", object("used", 0x1000), 0x5000), 0x1000));
     });
   for (int i = 0; i < 300; ++i) {
@@ -218,7 +218,7 @@ TEST_F(UnloadedObjects, AreTakenFromNobodyWhoUsesThem) {
   for (std::thread& t : threads) t.join();
 }
 
-// Last: it fills the table of the process.
+// This is the last test, because it fills the table of the process.
 TEST(ModuleCacheWhenFull, OpensFilesForOneLookupEach) {
   const TemporaryFolder folder;
   std::size_t kept = 0, opened = 0;

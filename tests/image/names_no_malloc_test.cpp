@@ -1,4 +1,4 @@
-// Names and file sections in a signal handler: no call of malloc or free, little stack, errno as it was.
+// Names and file sections in a signal handler: no call of malloc or free, little stack, and errno is preserved.
 #include <dlfcn.h>
 #include <errno.h>
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ void ask(std::size_t i) {
   answers[i].resize(400);
   const Found found = space.find_name(lookup, answers[i], name);
   if (!found || !*found) answers[i][0] = '\0';
-  // Once more, from what was kept, and the module's other sections.
+  // The names are looked up once more, from the kept data, with the module's other sections.
   (void)space.find_name(lookup, answers[i], name);
   const Module* const module = lookup.module_with_file_sections();
   if (module && !module->debug_frame.empty()) debug_frames = debug_frames + 1;
@@ -55,7 +55,7 @@ void handler(int) {
   errno_after = errno;
 }
 
-/// Bytes of stack that `work` touches on a thread of its own.
+/// Returns the bytes of stack that `work` touches on its own thread.
 std::size_t stack_used(void* (*work)(void*)) {
   constexpr std::size_t k_size = 1 << 20;
   std::vector<std::byte> stack(k_size, std::byte{0xa5});
@@ -81,7 +81,7 @@ extern "C" __attribute__((noinline)) void jitunwind_test_own_function() { __asm_
 
 class Names : public testing::Test {
  protected:
-  // Every library under an identity of its own, so that nothing is kept of it yet.
+  // Every library has its own identity, so that nothing is kept of it yet.
   Names() {
     const std::string built = PLUGIN_FOLDER "/plugin_plain.so";
     output_of(

@@ -1,4 +1,4 @@
-// The names of the test program's own functions, in every kind of program, against readelf.
+// The names of the test program's own functions, in every kind of program, compared with readelf.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -58,7 +58,7 @@ TEST(OwnNames, AreThoseOfReadelf) {
   std::size_t asked = 0;
   for (const Symbol& s : functions)
     for (const Addr at : {s.start, s.start + s.size / 2, s.start + s.size - 1}) {
-      // The innermost symbol that covers the address, and all of its aliases.
+      // Returns the innermost symbol that covers the address, with all of its aliases.
       Addr start = 0;
       std::set<std::string> names;
       for (auto it = by_start.upper_bound(at); it != by_start.begin() && names.empty();) {

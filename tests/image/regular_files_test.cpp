@@ -21,7 +21,7 @@
 namespace jitunwind::test {
 namespace {
 
-/// A FIFO that notices whether somebody opens it.
+/// A FIFO that notices whether a process opens it.
 class WatchedFifo {
  public:
   explicit WatchedFifo(const std::string& path) : watch_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
@@ -41,7 +41,7 @@ class WatchedFifo {
   int watch_;
 };
 
-/// A program whose debug file is "p.debug", by its name and, where it has one, by its build id ab cd.
+/// Makes a program whose debug file is "p.debug", by its name and, if `has_id` is set, by its build id ab cd.
 std::string stripped_program(const TemporaryFolder& folder, bool has_id = true) {
   ElfBuilder elf(sizeof(void*) == 8, false);
   elf.sections = {{".gnu_debuglink", SHT_PROGBITS, elf.bytes().text("p.debug").align(4).u32(0x1234).vector()}};
@@ -86,7 +86,7 @@ TEST(RegularFiles, AreAllThatIsOpened) {
   EXPECT_TRUE(watched.was_opened());
 }
 
-/// A hole of a TiB behind an ELF file: to read it for the link's checksum would take a quarter of an hour.
+/// The ELF file is followed by a hole of a TiB: reading it for the link's checksum would take a quarter of an hour.
 TEST(RegularFiles, AreNotReadForEver) {
   const TemporaryFolder folder;
   const std::string program = stripped_program(folder, false), debug = folder / "p.debug";

@@ -1,4 +1,4 @@
-// The rule by which a symbol names an address, case by case, and the index against the plain search.
+// The rule by which a symbol names an address, case by case, and the index compared with the plain search.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -131,7 +131,7 @@ TEST(SymbolRule, AliasesAreChosenByKindThenBindingThenOrder) {
   EXPECT_EQ(name_of({{"large", 0x1000, 0x80}, {"small", 0x1000, 8}}, 0x1004), "small");
   EXPECT_EQ(name_of({{"large", 0x1000, 0x80}, {"small", 0x1000, 8}}, 0x1008), "large");
   EXPECT_EQ(name_of({{"ifunc", 0x1000, 8, STT_GNU_IFUNC}, {"untyped", 0x1000, 8, STT_NOTYPE}}, 0x1000), "ifunc");
-  // A sized alias tells where the label ends.
+  // A sized alias tells the label's end.
   EXPECT_EQ(name_of({{"label", 0x1000, 0}, {"sized", 0x1000, 8}}, 0x1010), "-");
 }
 
@@ -170,7 +170,7 @@ TEST(SymbolRule, TablesAreOne) {
   EXPECT_EQ(name_of(nothing, 0x1000), "-");
 }
 
-// The index and the plain search on every address of crowded random tables.
+// Compares the index with the plain search on every address of crowded random tables.
 TEST(SymbolRule, HoldsInTheIndexForRandomTables) {
   std::mt19937 random(99);
   static std::vector<std::string> names;

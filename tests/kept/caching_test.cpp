@@ -39,8 +39,8 @@ class Described {
   Described(const Described&) = delete;
   Described& operator=(const Described&) = delete;
 
-  /// Words that it has pushed behind its return address, as from now on the description says; whatever was kept of it
-  /// says what it did before.
+  /// Changes the description in place to so many words pushed behind the return address; kept knowledge of it is
+  /// unchanged.
   void say(unsigned words) {
     const unw_word_t word = arch_.word_size;
     region_.region.op[0].val = -(word * words);
@@ -58,7 +58,7 @@ class Described {
   unw_dyn_info_t info_{};
 };
 
-/// Code of which each byte may be a return address, on a stack that says where a walk went.
+/// Code in which each byte may be a return address, on a stack that shows where a walk went.
 class MadeStack {
  public:
   static constexpr std::size_t k_size = 1u << 20;
@@ -69,10 +69,10 @@ class MadeStack {
   MadeStack(const MadeStack&) = delete;
   MadeStack& operator=(const MadeStack&) = delete;
 
-  /// A multiple of k_size.
+  /// The address is a multiple of k_size.
   unw_word_t start() const { return (reinterpret_cast<std::uintptr_t>(mapped_) + k_size - 1) / k_size * k_size; }
 
-  /// How many words the code at that offset has pushed, as one step finds it.
+  /// Returns how many words the code at that offset has pushed, as one step finds it.
   unsigned words_pushed_by_step(std::size_t offset) const {
     unw_context_t context = context_at(offset);
     unw_cursor_t cursor;
@@ -109,7 +109,7 @@ class MadeStack {
 class Caching : public testing::Test {
  protected:
   ~Caching() override { EXPECT_EQ(unw_set_caching_policy(unw_local_addr_space, UNW_CACHE_GLOBAL), 0); }
-  /// Whether a step goes by what was kept, `kept`, after the description says something else.
+  /// Returns whether a step uses what was kept, `kept`, after the description was changed.
   bool goes_by_what_it_kept(unsigned kept, unsigned said) {
     described.say(said);
     const unsigned pushed = stack.words_pushed();
@@ -200,7 +200,7 @@ TEST(CachingOfMuchCode, HasRoomForAsManyRowsAsWereAskedFor) {
   EXPECT_EQ(step_all(2), k_rows) << "each of them was kept";
 }
 
-/// Whatever policy, size and flush other threads choose meanwhile.
+/// Other threads choose policies and sizes and flush meanwhile.
 // covers: CA02 CA04 CA09 SF04
 TEST(CachingByThreads, ChangesNoWalk) {
   unw_context_t context;

@@ -42,7 +42,7 @@ TEST_F(CodeChangesTest, EveryAddressOfAChangeCounts) {
 }
 
 TEST_F(CodeChangesTest, NeighboursDoNot) {
-  // Each size first where no other counts: it begins to count for the whole region then.
+  // Each size is first used where no other counts: it begins to count for the whole region then.
   for (const std::uint64_t size : {64u, 256u, 1024u, 4096u, 16384u}) {
     changes().count(k_code, k_code + size);
     EXPECT_FALSE(counts_for(k_code, k_code + size, k_code + 2 * size)) << size;
@@ -71,7 +71,7 @@ TEST_F(CodeChangesTest, BesideWritersEveryAddressOfAChangeCounts) {
   EXPECT_EQ(changes().everywhere(), everywhere);
 }
 
-/// Sizes that begin to count at an address make its numbers larger, never one that was there before.
+/// A size that begins to count at an address makes its numbers larger; they never equal an earlier one.
 TEST_F(CodeChangesTest, NumbersOnlyGrow) {
   std::mt19937_64 random(4);
   std::vector<std::uint64_t> last(64);

@@ -1,4 +1,4 @@
-// The table of what was found of code: what it finds, how it grows, what memory it touches.
+// The table of facts about code: what it finds, how it grows, which memory it touches.
 #include "jitunwind/unwind_core/kept/code_table_p.h"
 
 #include <gtest/gtest.h>
@@ -125,7 +125,7 @@ TEST(SaveShapes, OnceThereIsNoRoomOthersHaveNone) {
   for (const auto& [number, row] : known) EXPECT_EQ(row_by(*shapes, number, 2), row);
 }
 
-/// Under any other version of the same address the entry is none, however near the versions are.
+/// The entry is not found under any other version of its address, however near the versions are.
 TEST(CodeTable, FindsNothingUnderAnotherVersion) {
   const auto table = std::make_unique<Rules>();
   std::mt19937_64 random(6);
@@ -163,7 +163,7 @@ TEST(CodeTable, KeepsAnAddressInOnePlace) {
   EXPECT_EQ(table->size(), 1u);
 }
 
-/// Beyond the first page what is met once is not kept, but for a part of it.
+/// Behind the first page, an address that is met once is not kept, except for some.
 TEST(CodeTable, KeepsWhatIsMetAgain) {
   const auto table = std::make_unique<Rules>();
   constexpr std::size_t k_addresses = 6000, k_of_page = 204;
@@ -184,7 +184,7 @@ TEST(CodeTable, KeepsWhatIsMetAgain) {
   }
 }
 
-/// Pages of the table's memory that were ever written to.
+/// Counts the pages of the table's memory that were ever written to.
 template <class Table>
 std::size_t resident_pages(const Table& table) {
   constexpr std::size_t k_page = 4096;
@@ -195,8 +195,8 @@ std::size_t resident_pages(const Table& table) {
   return pages;
 }
 
-/// However the code is scattered: at most twice the bytes of what is kept, beside the pages that a table has from the
-/// beginning.
+/// The table takes at most twice the bytes of its contents, however scattered the code is, besides the pages that it
+/// has from the beginning.
 template <class Table, class ValueOf>
 void expect_memory_in_proportion(ValueOf value_of) {
   constexpr std::size_t k_bytes = sizeof(typename Table::Value) + sizeof(std::uint64_t);
@@ -339,7 +339,7 @@ TEST(CodeTable, GrowsWhileItIsUsed) {
 FactsTable* g_interrupted_table = nullptr;
 std::atomic<bool> g_is_filled{false};
 
-/// Keeps more than there is room for.
+/// Keeps more entries than there is room for.
 void fill(FactsTable& table, Addr from) {
   for (Addr at = from; at < from + 3 * FactsTable::k_size; ++at) keep(table, at, 1, {at, 1, at});
 }
@@ -379,8 +379,8 @@ TEST(CodeTable, IsFilledByAHandlerWhileItsIndexGrows) {
   ::sigaction(SIGUSR1, &before, nullptr);
 }
 
-/// Writers that overwrite each other's words leave entries that no reader takes for anything: each address has a value
-/// that depends on it. There are more of them than entries.
+/// Writers that overwrite each other's words leave entries that no reader accepts: each address has a value that
+/// depends on it. There are more addresses than entries.
 template <class Table, class ValueOf>
 void expect_whole_values(ValueOf value_of) {
   const auto table = std::make_unique<Table>();

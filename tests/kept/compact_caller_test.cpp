@@ -1,5 +1,5 @@
-// Compact rows of this machine against the rows they are made of: the same caller, register by register, with the same
-// places.
+// Compact rows of this machine, compared with the rows they are made of: they find the same caller, register by
+// register, with the same places.
 #include "jitunwind/unwind_core/kept/compact_row_p.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ std::string text_of(const RegisterFile& registers, const Arch& arch) {
   return text;
 }
 
-/// A row with every feature that compact ones have, of a frame whose CFA is in the middle of `stack`.
+/// Makes a row with every feature of compact ones, for a frame whose CFA is in the middle of `stack`.
 FrameRow random_row(std::mt19937_64& random, const Arch& arch) {
   FrameRow row;
   const std::size_t n_bases = arch.word_size == 8 ? 17 : 9;  // general registers

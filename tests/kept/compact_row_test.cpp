@@ -1,4 +1,4 @@
-// Compact rows: which rows they hold, and which they refuse. compact_caller_test.cpp applies them.
+// The rows that compact rows hold, and those that they refuse. compact_caller_test.cpp applies them.
 #include "jitunwind/unwind_core/kept/compact_row_p.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ FrameRow row_of(const std::string& text, const Arch& arch, ExpressionPool& pool)
   return parsed->row;
 }
 
-/// "" when it does not fit.
+/// Returns "" if the row does not fit.
 std::string round_trip(const std::string& text, const Arch& arch = k_x86) {
   ExpressionPool pool;
   const CompactLayout layout(arch);

@@ -1,4 +1,4 @@
-// Walks one stack in every way there is, twice, and says where each way came by.
+// Walks one stack twice in every way, and prints where each walk came past.
 #include <jitunwind/jitunwind.h>
 
 #include <dlfcn.h>
@@ -56,7 +56,8 @@ struct Noted {
   sink = depth;
 }
 
-/// Asks three times for the module of a function, in a library that can be unloaded: others are never asked about.
+/// Asks three times for the module of a function, in a library that can be unloaded; other modules are never asked
+/// about.
 [[gnu::noinline]] void find_module(const char* path) {
   void* const library = ::dlopen(path, RTLD_NOW);
   const auto at = reinterpret_cast<std::uintptr_t>(library ? ::dlsym(library, "room_call") : nullptr);

@@ -1,6 +1,6 @@
-// Two threads build the local address space at once, before the library's own constructor does: while the one names the
-// unknown word of JITUNWIND_KEEP on standard error, where nobody reads yet, the other comes and goes. Prints what was
-// said.
+// Two threads build the local address space at once, before the library's own constructor does. One of them reports the
+// unknown word of JITUNWIND_KEEP on standard error, which nobody reads yet; meanwhile the other begins and ends. Prints
+// the report.
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Whether the thread sleeps: in write(2), for it takes no locks.
+/// Returns whether the thread sleeps. It does so in write(2), because it takes no locks.
 bool sleeps(long tid) {
   std::ifstream stat("/proc/self/task/" + std::to_string(tid) + "/stat");
   std::string text;
@@ -38,7 +38,7 @@ void wait_until(Condition condition, const char* what) {
   std::_Exit(1);
 }
 
-/// A pipe that holds no more.
+/// A pipe that is full.
 class FullPipe {
  public:
   FullPipe() {
@@ -49,7 +49,7 @@ class FullPipe {
     ::fcntl(ends_[1], F_SETFL, 0);
   }
   int end() const { return ends_[1]; }
-  /// All that is in it and comes until it is closed, but for what it was filled with.
+  /// Returns everything in the pipe until it is closed, except for what it was filled with.
   std::string rest() const {
     std::string all;
     char c = 0;

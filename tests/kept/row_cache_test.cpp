@@ -1,5 +1,5 @@
-// Rows that were found before are forgotten when what they came from changes: registered, cancelled, retired, replaced,
-// aliased code; modules that come and go.
+// Kept rows are forgotten when their source changes: registered, cancelled, retired, replaced and aliased code; modules
+// that come and go.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -62,8 +62,9 @@ class NumberedStack {
   NumberedStack() {
     for (std::size_t i = 0; i < words_.size(); ++i) words_[i] = code_ + i;
   }
-  /// How many words below its return address the frame at `pc` has by one step of a cursor; nothing if it cannot step.
-  /// `may_be_leaf`: where the return address of a leaf is in a register, that is given.
+  /// Returns how many words below its return address the frame at `pc` has, by one step of a cursor; nothing if it
+  /// cannot step. If `may_be_leaf` is set, the return address of a leaf is also given in its register, on CPUs that
+  /// have one.
   std::optional<std::uint64_t> words_of(Addr pc, bool may_be_leaf = false) const {
     RegisterFile registers;
     registers.set(k_arch.column(k_arch.pc), pc);
@@ -113,7 +114,7 @@ TEST(RowCache, FollowsNewerProceduresOverOlderOnes) {
   EXPECT_EQ(stack.words_of(k_code), Words());
 }
 
-// Larger than the 64 pages that are counted one by one.
+// The procedure is larger than the 64 pages that are counted one by one.
 TEST(RowCache, FollowsProceduresOfAnySize) {
   const NumberedStack stack;
   Frame small(3, k_code + 0x80000);
@@ -131,7 +132,7 @@ TEST(RowCache, FollowsProceduresOfAnySize) {
   ASSERT_TRUE(cancel_procedure(small.info()));
 }
 
-// A global pointer is what pointers in tables are relative to: rows are made with it and do not depend on it.
+// Pointers in tables are relative to a global pointer: rows are made with it but do not depend on it.
 TEST(RowCache, KeepsRowsOfProceduresWithAGlobalPointer) {
   const NumberedStack stack;
   for (const Addr gp : {Addr{0}, Addr{0x1234'5678}}) {
@@ -179,7 +180,7 @@ TEST(RowCache, SeesStaticCodeDescribedAnew) {
   EXPECT_EQ(stack.words_of(pc, true), Words(0));
 }
 
-// Two libraries of one layout, where the second comes to lie in the place of the first.
+// Two libraries have one layout, and the second is loaded at the place of the first.
 // covers: CA07
 TEST(RowCache, TellsModulesThatFollowEachOther) {
   std::array<Addr, 2> begin{};
@@ -209,7 +210,7 @@ struct CountedModules final : ModuleVersions {
   mutable int asked = 0;
   bool find(Addr at, ModuleVersion& out) const noexcept override { return ++asked, find_module_version(at, out); }
 };
-/// Rows of their own, over the modules of this process.
+/// A cache of its own, over the modules of this process.
 struct Rows {
   CountedModules modules;
   std::unique_ptr<KeptRules> rules = std::make_unique<KeptRules>();
@@ -223,7 +224,7 @@ struct Rows {
     row.cfa_words = 7;
     (void)cache.keep(question, cache.rule_of(row, RowOrigin::eh_frame, by), row, module);
   }
-  /// How many words the frame at `at` has; none: that is not known.
+  /// Returns how many words the frame at `at` has; none: that is not known.
   Words words_of(Addr at, ModuleVersion& walked, CodeQuestion& question) const {
     RulePlace place;
     KeptRow row;
@@ -271,7 +272,7 @@ TEST(RowCache, AsksForModulesThatMayBeUnloaded) {
   ::dlclose(handle);
 }
 
-/// Every frame of this stack with all its registers.
+/// Returns every frame of this stack with all its registers.
 std::string stack_text(const AddressSpace& space, const RegisterFile& registers) {
   std::string text;
   Cursor cursor(space, registers, Cursor::Top::returned_to);

@@ -20,7 +20,7 @@ namespace {
 using Kind = CallerRule::Kind;
 constexpr Addr k_pc = 0x7001;  // no code is there
 
-/// Rows that have a rule of this kind. A kind that is not here does not compile.
+/// Returns rows that have a rule of this kind. A kind that is missing here does not compile.
 std::vector<std::string> rows_of(Kind kind, const Arch& arch) {
   const auto name = [&](RegNum reg) { return std::string(arch.by_dwarf(reg)->name); };
   const std::string sp = name(arch.sp), fp = name(arch.fp);
@@ -118,7 +118,7 @@ TEST_P(ShortForms, OfRulesLeadWhereTheRowLeads) {
         EXPECT_EQ(stop, CallerChain::Stop::outermost);
         continue;
       }
-      // A frame that is not above its callee is left to the cursor.
+      // The cursor handles a frame that is not above its callee.
       if (value(expected.registers, arch, arch.sp) <= sp) {
         EXPECT_EQ(stop, CallerChain::Stop::unknown) << text;
         continue;
@@ -140,7 +140,7 @@ TEST_P(ShortForms, OfRulesLeadWhereTheRowLeads) {
   }
 }
 
-/// A rule says where the frame pointer is, and so where the return address is: of other rows there is none.
+/// A rule says where the frame pointer is, and thus the return address. Other rows have no such rule.
 TEST(ShortFormOfRules, IsOfFrameRecordsWhereCallsPushNothing) {
   const RowCache& rows = *local_space().row_cache;
   const Arch& arch = local_space().arch;
@@ -155,7 +155,7 @@ TEST(ShortFormOfRules, IsOfFrameRecordsWhereCallsPushNothing) {
   EXPECT_EQ(is_kept("cfa=SP+48 FP=[cfa-48] ra=[cfa-40]"), !arch.calls_push());
 }
 
-/// This process as if it were another: its bytes are copied, never seen in place.
+/// Treats this process as another one: its bytes are copied, never read in place.
 class OthersMemory final : public Memory {
  public:
   std::size_t read(Addr at, std::span<std::byte> into, MemoryWindow&) const noexcept override {

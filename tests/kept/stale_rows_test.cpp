@@ -1,4 +1,4 @@
-// No row of code that is gone is ever used, under any policy, and nobody flushes: code is replaced where it lies, a
+// A row of code that is gone is never used, under any policy and without a flush: code is replaced in place, and a
 // library is loaded where another one was.
 #include <libunwind.h>
 
@@ -22,7 +22,7 @@ namespace {
 
 using Pcs = std::vector<unw_word_t>;
 
-/// One walk by each way into the library. Addresses of the walking functions themselves are left out.
+/// One walk by each way into the library, without the addresses of the walking functions themselves.
 struct Walks {
   Pcs stepped, wrapped, listed;
 };
@@ -55,7 +55,7 @@ class StaleRows : public testing::TestWithParam<unw_caching_policy_t> {
       seen_.listed.push_back(reinterpret_cast<unw_word_t>(listed[static_cast<std::size_t>(i)]));
   }
 
-  /// A frame in this code called walk(), and is the last one.
+  /// Expects that a frame in this code called walk(), and is the last one.
   void expect_end_in(AddrRange code) {
     for (const Pcs& pcs : {seen_.stepped, seen_.wrapped, seen_.listed}) {
       ASSERT_EQ(pcs.size(), 1u);
@@ -63,8 +63,8 @@ class StaleRows : public testing::TestWithParam<unw_caching_policy_t> {
     }
   }
 
-  /// A frame in this code called walk(), and behind the test's own, which may call from several places, everything is
-  /// as it always is.
+  /// Expects that a frame in this code called walk(), and that everything behind the test's own frame, which may call
+  /// from several places, is as always.
   void expect_called_from(AddrRange code, const std::string& what) {
     for (const Pcs& pcs : {seen_.stepped, seen_.wrapped, seen_.listed}) {
       ASSERT_GT(pcs.size(), 3u) << what;
@@ -100,7 +100,7 @@ class ReplacedCode {
   ReplacedCode(const ReplacedCode&) = delete;
   ReplacedCode& operator=(const ReplacedCode&) = delete;
 
-  /// `row`: another row than that of the frame, for all of it; host_row().
+  /// `row` replaces the frame's row for all of the code; host_row().
   Registration replace(std::size_t slots, const char* row = nullptr) {
     const SlotsCode code(slots);
     std::memcpy(at_, code.bytes.data(), code.bytes.size());
@@ -141,7 +141,7 @@ TEST_P(StaleRows, OfCodeReplacedWhereItLiesAreNotUsed) {
   }
 }
 
-/// That there is no caller is kept as a row of its own kind.
+/// A row without a caller is kept as a special kind of row.
 // covers: CA02 CA08
 TEST_P(StaleRows, OfCodeThatHadNoCallerAreNotUsed) {
   ReplacedCode code;
@@ -178,7 +178,7 @@ class LibraryInPlace {
   void (*call_)(void (*)());
 };
 
-/// Libraries that say which they are, by their build id, and such that do not.
+/// Some of the libraries have a build id, others have none.
 // covers: CA02 CA07
 TEST_P(StaleRows, OfALibraryThatWasUnloadedAreNotUsed) {
   for (const auto& paths : {std::array{ROOM_SMALL, ROOM_LARGE}, std::array{ROOM_SMALL_PLAIN, ROOM_LARGE_PLAIN}}) {
