@@ -1,4 +1,4 @@
-// Works for a third of a second of processors' time, at the end of a stack of known depth.
+// Works for a third of a second of processor time, below a stack of known depth.
 #include <ctime>
 
 extern "C" {

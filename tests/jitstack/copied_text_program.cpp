@@ -1,4 +1,4 @@
-// Stands still in a text that it has copied to memory of no file, as programs do that want it in huge pages.
+// Stands still in text that it has copied to anonymous memory, as programs do that want huge pages.
 #include <link.h>
 #include <sys/mman.h>
 #include <unistd.h>

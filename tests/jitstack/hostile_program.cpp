@@ -1,5 +1,5 @@
-// A process that is not nice to look at: its thread is named by what a terminal obeys, and it stands in code that
-// nothing knows. main -> outer -> inner -> stand_in_unknown_code; the first two of them are bytes in anonymous memory.
+// A hostile process: its thread's name has characters that terminals obey, and it stands in code that nothing knows.
+// main -> outer -> inner -> stand_in_unknown_code; outer and inner are bytes in anonymous memory.
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ int main() {
   if (code == MAP_FAILED) return 1;
   std::memcpy(code, bytes, sizeof bytes);
   if (::mprotect(code, 4096, PROT_READ | PROT_EXEC) != 0) return 1;
-  // The register of the call is another one's by now, so that nothing can confirm that outer was called here.
+  // The call's register has another value by now, so nothing can confirm that outer was called here.
   void* called = code;
   void (*argument)() = stand_in_unknown_code;
   asm volatile("call *%0" : "+a"(called), "+D"(argument) : : "memory", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11");

@@ -19,7 +19,7 @@ inline Printed jitstack(const std::string& arguments) {
 
 inline std::string id_of(const TargetProgram& program) { return std::to_string(program.process()); }
 
-/// One of these lines for each of `patterns`, in this order; others may stand between them.
+/// Expects a line for each of `patterns`, in this order; other lines may stand between them.
 inline void expect_lines(const std::string& text, const std::vector<std::string>& patterns) {
   const auto lines = lines_of(text);
   std::size_t line = 0;

@@ -1,4 +1,4 @@
-// The program jitstack: what it prints of processes that have said what their stacks are, and of what is no target.
+// The program jitstack: its output for processes whose stacks are known, and for processes that are no targets.
 #include <jitunwind/version.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ TEST(Jitstack, PrintsAllThreadsWithTheirFrames) {
                              R"(  #\d+   0x[0-9a-f]{16}  dyn_directives  JIT             jit_frame\+0x[0-9a-f]+)",
                              R"(  #\d+   0x[0-9a-f]{16}  eh_frame        target_program  main\+0x[0-9a-f]+)", "",
                              R"(thread \d+ worker 0)", R"(  #0   .*)", R"(thread \d+ worker 1)"});
-  // Into a pipe go no colours; of whole stacks nothing is said.
+  // A pipe gets no colours, and whole stacks get no remark.
   EXPECT_EQ(printed.out.find('\033'), std::string::npos);
   EXPECT_EQ(printed.out.find("cut short"), std::string::npos);
   EXPECT_EQ(printed.out.find("cfa="), std::string::npos);
@@ -81,7 +81,7 @@ TEST(Jitstack, NamesTheFileOfTextThatIsCopiedToMemoryOfNoFile) {
                              R"(  #\d+ .* eh_frame  copied_text_\w+ +main\+0x.*)"});
 }
 
-/// The page describes every key, and nothing else is there.
+/// The page describes every key, and there are no others.
 void expect_keys(const Json& json, std::set<std::string> keys) {
   const std::string page = text_of_file(JITUNWIND_SOURCE_DIR "/docs/jitstack.md");
   std::set<std::string> found;
@@ -330,7 +330,7 @@ TEST(Jitstack, NamesSignalsAsTheCpuOfTheCoreNumbersThem) {
 }
 
 #ifdef EU_STACK_PROGRAM
-/// elfutils sees the same frames of static code: up to the first that was made at run time.
+/// elfutils sees the same frames of static code, up to the first frame that was made at run time.
 TEST(Jitstack, ElfutilsAgrees) {
   const TargetProgram program(TARGET_PROGRAM, {"0"});
   const auto ours = frames_of(Json::parse(jitstack("--json " + id_of(program)).out)["targets"][0]["threads"][0]);

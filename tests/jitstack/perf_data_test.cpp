@@ -1,4 +1,4 @@
-// Files of perf's: those made by hand, cut and changed; and one that perf makes, beside what perf says of it.
+// perf's files: files made by hand, cut and changed; and a file that perf makes, compared with perf's own output.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -78,7 +78,7 @@ TEST(PerfData, MappingsHaveTheBuildIdsThatTheFileLists) {
   }
 }
 
-/// The file's own machine says what its registers are: perf's numbers of SP and of the pc (asm/perf_regs.h).
+/// The file's machine determines its registers: perf's numbers of SP and of the pc (asm/perf_regs.h).
 // covers: XP04
 TEST(PerfData, RegistersAreThoseOfTheMachineThatItWasRecordedOn) {
   struct Machine {
@@ -150,7 +150,7 @@ TEST(PerfData, RecordsAreInTheOrderOfTheirTimes) {
   EXPECT_EQ(data->samples(), 1u);
 }
 
-/// Each event has fields of its own; the id says whose a sample is.
+/// Each event has its own fields; the id tells the event of a sample.
 TEST(PerfData, SamplesOfSeveralEventsAreToldApart) {
   test::PerfFile made;
   made.event(1);
@@ -203,7 +203,7 @@ TEST(PerfData, WhatIsCutOffOrBrokenEndsIt) {
     EXPECT_NE(data->end_reason(), nullptr) << size;
     for (std::size_t i = 0; i < data->size(); ++i) EXPECT_TRUE(data->event(i)) << size;
   }
-  // A sample that says that its stack is larger than it is.
+  // The sample claims a larger stack than it has.
   std::string broken = whole;
   const std::size_t last_stack = broken.size() - 32;
   broken[last_stack + 1] = 1;
@@ -266,7 +266,7 @@ TEST_F(Mapped, AForkInheritsAnExecForgets) {
   EXPECT_EQ(told(1), "");
 }
 
-/// 2^n mappings by n records.
+/// 2^n mappings could come from n records.
 TEST_F(Mapped, ForksCannotMultiplyMappingsWithoutEnd) {
   for (Addr i = 0; i < 4096; ++i) map(1, {i << 12, (i + 1) << 12}, 0, "/a");
   for (pid_t child = 2; child < 2000; ++child)
@@ -336,7 +336,7 @@ TEST(JitstackPerf, HasTheFramesThatPerfHas) {
     std::vector<Addr> ours;
     bool is_recursive = false;
     for (const Json& frame : thread["frames"]) {
-      // perf shows the address of the call, not the return address.
+      // perf prints the address of the call, not the return address.
       ours.push_back(std::stoull(frame["pc"].get<std::string>(), nullptr, 16) - (frame["number"] != 0));
       ours.back() %= 4096;
       is_recursive = is_recursive || frame["name"] == "burn_deeper";

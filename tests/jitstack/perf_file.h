@@ -26,7 +26,7 @@ class PerfFile {
     build_ids_.u32(67).u32(misc | (8 + body.size()) << 16).add(Bytes(body).put(4 + 20, size, 1));
   }
   void registers(std::uint64_t wanted) { registers_ = wanted; }
-  /// An event; the same fields for all of its samples.
+  /// Adds an event, whose samples all have the same fields.
   void event(std::uint64_t id, std::uint64_t more_fields = 0) { events_.push_back({id, k_sample_type | more_fields}); }
 
   void mapped(std::uint32_t process, std::uint64_t address, std::uint64_t size, std::uint64_t offset,
@@ -42,8 +42,8 @@ class PerfFile {
               std::uint64_t time, std::uint32_t type = PERF_RECORD_FORK) {
     record(type, 0, Bytes().u32(process).u32(parent).u32(thread).u32(parent_thread).u64(time), process, time);
   }
-  /// `registers` in the order of perf's numbers. `more`: what the event's further fields are between time and
-  /// registers.
+  /// Adds a sample. `registers` are in the order of perf's numbers; `more` has the event's further fields between time
+  /// and registers.
   void sample(std::uint64_t id, std::uint32_t process, std::uint32_t thread, std::uint64_t time,
               const std::vector<std::uint64_t>& registers, const std::vector<std::uint64_t>& stack,
               const std::vector<std::uint64_t>& more = {}, std::uint64_t abi = PERF_SAMPLE_REGS_ABI_64) {

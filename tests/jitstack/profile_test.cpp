@@ -1,4 +1,4 @@
-// Profiles: how stacks are counted, as folded text and as a picture.
+// Profiles: the counting of stacks, the folded text, and the picture.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 using test::Groups, test::Pattern;
 
-/// Innermost first; "jit:" in front of registered code, "guess:" of guesses.
+/// Makes a stack, the innermost frame first; "jit:" marks registered code, "guess:" guesses.
 SeenStack stack_of(const std::string& thread, const std::vector<std::string>& names, bool is_whole = true) {
   SeenStack stack;
   stack.thread.name = thread;
@@ -83,7 +83,7 @@ TEST(FlameGraph, HostileNamesAreText) {
   const std::string svg = flame_graph(profile_of({stack_of(name, {name, "jit:" + name})}), name, name);
   EXPECT_EQ(svg.find("<script"), std::string::npos);
   EXPECT_NE(svg.find("&lt;script&gt;alert(1)&lt;/script&gt;\\x1b[31m\\xff&amp;&quot;&#39;"), std::string::npos);
-  // Nothing but tags of its own, and every one of them is closed.
+  // The picture has only tags of its own, and every one of them is closed.
   EXPECT_TRUE(std::ranges::all_of(svg, [](char c) { return c == '\n' || static_cast<unsigned char>(c) >= 0x20; }));
   const auto count = [&](const char* text) {
     std::size_t found = 0;

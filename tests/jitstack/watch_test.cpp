@@ -1,4 +1,4 @@
-// jitstack --watch: what was seen of a process in some seconds.
+// jitstack --watch: the stacks of a process during some seconds.
 #include <filesystem>
 #include <fstream>
 
@@ -83,7 +83,7 @@ TEST(JitstackWatch, EndsWithASignalOrWithTheProcess) {
   }
 }
 
-/// Others may have put a link there that leads to a file of this user's.
+/// Others may have put a link there, to a file of this user's.
 TEST(JitstackWatch, WritesThroughNoLink) {
   const TemporaryFolder folder;
   const TargetProgram program(TARGET_PROGRAM, {"0"});

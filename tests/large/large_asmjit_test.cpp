@@ -31,7 +31,8 @@ void callee() {
 
 class Calls : public testing::TestWithParam<int> {};
 
-/// So many call sites with two arguments on the stack; the exception passes the first, one in the middle, the last.
+/// There are so many call sites with two arguments on the stack; the exception passes the first, one in the middle, and
+/// the last.
 TEST_P(Calls, Pass) {
   const int sites = GetParam();
   AsmjitRuntime runtime({.on_refusal = [](const AsmjitRefusal& refusal) { ADD_FAILURE() << refusal.text(); }});
@@ -62,7 +63,7 @@ TEST_P(Calls, Pass) {
 
 INSTANTIATE_TEST_SUITE_P(Large, Calls, testing::Values(1, 1000, 2000, 8000, 100'000));
 
-/// Rows at every boundary of what the directives of a large procedure say: derived once, read back once.
+/// The directives of a large procedure give a row at every boundary; they are derived once and read back once.
 TEST(LargeAsmjit, RowsOfManyExits) {
   constexpr int k_exits = 40'000;
   AsmjitRuntime runtime;

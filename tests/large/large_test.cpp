@@ -64,7 +64,7 @@ Answer fde_row(Addr pc) {
   MemoryView view(memory, window, {});
   const CfiContext context{*host_arch()};
   auto fde = read_fde(view, context, reinterpret_cast<std::uintptr_t>(at));
-  // That of a shape is of the function that is said beside it.
+  // A shape's FDE belongs to the function that is given beside it.
   const ProcedureHold procedure(pc);
   if (fde && fde->range.begin == 0 && procedure.info()) fde->range = {bases.function, procedure.info()->end_ip};
   FrameRow row;
@@ -128,7 +128,7 @@ TEST_P(Sizes, RowsAreRightFromEndToEnd) {
   const LongCode code(pairs());
   const Description description = code.describe(says());
   EXPECT_EQ(description.format(), says() == Says::rows ? UNW_INFO_FORMAT_IP_OFFSET : UNW_INFO_FORMAT_DYNAMIC);
-  // All of them.
+  // The description's rows are compared one by one.
   DescribedRows rows(description, static_cast<std::uint64_t>(code.end()));
   for (std::int64_t at = 0; at < code.end(); ++at) {
     const auto row = rows.row(static_cast<std::uint64_t>(at));
@@ -170,8 +170,8 @@ INSTANTIATE_TEST_SUITE_P(Large, Sizes,
                                   std::to_string(std::get<0>(info.param));
                          });
 
-/// Every place, as throws from everywhere would ask, in three orders: those of one stretch have one FDE; in front there
-/// may be that of the shape, until there are others.
+/// Every place is asked about, as throws from everywhere would, in three orders. The places of one stretch have one
+/// FDE; the shape's FDE may come first, until there are others.
 TEST(Large, FdesOfAllStretches) {
   const LongCode code(3000);
   std::vector<std::int64_t> places;
@@ -209,7 +209,8 @@ TEST(Large, FdesFitIntoWhatIsLeft) {
   for (DerivedRecord* const record : taken) give_back_derived(record);
 }
 
-/// Memory for long code is mapped when it is registered: rows of all of it have room, be there few or as many as bytes.
+/// Memory for long code is mapped when it is registered: rows of all of it fit, whether there are few or one for each
+/// byte.
 TEST(Large, EveryStretchHasMemory) {
   constexpr std::int64_t k_sparse = 3 << 20, k_dense = 1 << 20;
   auto sparse = x86_64::describe("sparse"), dense = x86_64::describe("dense");
@@ -226,7 +227,7 @@ TEST(Large, EveryStretchHasMemory) {
     ASSERT_EQ(fde_row(k_other + at + 17).row, "cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]") << at;
 }
 
-/// Stretches whose rows take nothing, all that an FDE has room for and more, and slots at any byte.
+/// Stretches whose rows take nothing, stretches that fill an FDE or exceed it, and slots at any byte.
 TEST(Large, StretchesOfAnyKind) {
   constexpr std::int64_t k_size = 12 << 10;
   auto builder = x86_64::describe("any").size(k_size).row_at(0, "cfa=rsp+8 ra=[cfa-8]");
@@ -253,7 +254,7 @@ TEST(Large, StretchesOfAnyKind) {
   }
 }
 
-// Landing pads are counted from the beginning of the procedure, whatever part of it an FDE has the rows of.
+// Landing pads count from the beginning of the procedure, whatever part of it an FDE has the rows of.
 
 std::atomic<int> g_landed{0};
 extern "C" void* __cxa_begin_catch(void*) noexcept;
@@ -291,7 +292,7 @@ TEST(Large, ExceptionsLandFarInside) {
   EXPECT_EQ(g_landed, 1);
 }
 
-/// Behind an ALIAS each instruction is looked up by itself.
+/// Each instruction behind an ALIAS is looked up by itself.
 TEST(Large, CodeThatIsLikeOther) {
   const LongCode code(10'000);
   const Registration original = code.registered(code.describe());
@@ -303,10 +304,10 @@ TEST(Large, CodeThatIsLikeOther) {
     EXPECT_EQ(fde_row(k_code + static_cast<Addr>(at)).row, to_text(code.expected(at), *host_arch())) << at;
 }
 
-// The builders.
+// Builders.
 
-/// More directives than a region has are several regions that say the same: remembered states, and regions that were
-/// asked for, included.
+/// More directives than a region holds become several regions with the same meaning, including remembered states and
+/// regions that were asked for.
 TEST(Large, RegionsAreCut) {
   using namespace x86_64;
   constexpr std::int64_t k_exits = 70'000;
@@ -341,7 +342,7 @@ TEST(Large, WhatCannotBeCutIsRefused) {
   EXPECT_FALSE(pops.build());
 }
 
-/// The rows of a description one after the other are those that it says singly.
+/// The successive rows of a description equal its rows for single offsets.
 TEST(Large, DescribedRowsAreTheRows) {
   const LongCode code(300);
   for (const Says says : {Says::directives, Says::rows}) {

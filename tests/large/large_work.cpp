@@ -22,7 +22,7 @@ extern "C" const void* _Unwind_Find_FDE(const void* pc, void* bases);
 namespace jitunwind::test {
 namespace {
 
-/// The first throw; `size` rows are in front of the place.
+/// Throws for the first time; `size` rows precede the place.
 void throw_through(LongCode::Says says, std::size_t size) {
   const LongCode code(size / 2);
   const Description description = code.describe(says);
@@ -35,7 +35,7 @@ void throw_through(LongCode::Says says, std::size_t size) {
   std::exit(3);
 }
 
-/// The first questions about each part of a procedure, as throws from everywhere would ask, and some more.
+/// Asks the first questions about each part of a procedure, as throws from everywhere would, and some more.
 void ask_everywhere(std::size_t rows, bool in_order) {
   const LongCode code(rows / 2);
   const Description description = code.describe();
@@ -51,7 +51,7 @@ void ask_everywhere(std::size_t rows, bool in_order) {
 #ifdef WITH_ASMJIT
 using namespace asmjit::x86;
 
-/// Each writes something `size` times.
+/// Each function writes something `size` times.
 void write_calls(Assembler& a, std::size_t size) {
   for (std::size_t i = 0; i < size; ++i) {
     a.push(1);
@@ -70,7 +70,7 @@ void write_exits(Assembler& a, std::size_t size) {
     a.bind(behind);
   }
 }
-/// Early returns with another depth of SP each, so that states come back that are neither the first nor the latest.
+/// Each early return has another depth of SP, so that states return that are neither the first nor the latest.
 void write_nested_exits(Assembler& a, std::size_t size) {
   for (std::size_t i = 0; i < size; ++i) {
     const asmjit::Label behind = new_label(a);
@@ -89,7 +89,7 @@ void write_pushes(Assembler& a, std::size_t size) {
   for (std::size_t i = 0; i < size; ++i) a.push(i % 2 == 0 ? rbx : rcx);
   for (std::size_t i = 0; i < size; ++i) a.pop(i % 2 == 0 ? rcx : rbx);
 }
-/// SP gets out of reach and comes back.
+/// SP becomes unknown and known again.
 void write_realigned(Assembler& a, std::size_t size) {
   a.push(rbp);
   a.mov(rbp, rsp);

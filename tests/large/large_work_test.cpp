@@ -26,7 +26,7 @@ std::optional<double> instructions(const std::string& kind, std::size_t size) {
 
 class Work : public testing::TestWithParam<std::string> {};
 
-/// The program's own start is in every number, and in no difference.
+/// The program's own start is in every number, but not in the differences.
 TEST_P(Work, GrowsWithTheSize) {
 #ifdef PROOF
   const std::vector<std::size_t> sizes{1'000, 10'000, 100'000};

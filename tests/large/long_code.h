@@ -1,4 +1,4 @@
-// Procedures of any number of rows, that can be run.
+// Executable procedures with any number of rows.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,8 @@
 
 namespace jitunwind::test {
 
-/// push rbx; as many times push rax; pop rax; then call rdi; pop rbx; ret. rbx is changed before the call.
+/// The code is push rbx; then many pairs push rax; pop rax; then call rdi; pop rbx; ret. rbx is changed before the
+/// call.
 class LongCode {
  public:
   enum class Says { directives, rows };

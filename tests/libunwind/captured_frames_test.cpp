@@ -14,7 +14,7 @@
 #include "tests/support/pcs_from.h"
 
 extern "C" {
-// captured_frame.inc, and where the linker has put each.
+// captured_frame.inc, and the places where the linker has put each copy.
 #define CAPTURED(name)              \
   void name(captured_frame* frame); \
   extern const char __start_code_of_##name[], __stop_code_of_##name[];
@@ -47,8 +47,8 @@ INSTANTIATE_TEST_SUITE_P(Compiled, CapturedFrames,
                          [](const auto& info) { return info.param.name; });
 #undef CAPTURED
 
-/// Those of the function that has called, in an inline function of which nothing is left; the compiler's stack pointer
-/// is the witness.
+/// The context has the registers of the calling function, from an inline function without a frame. The compiler's stack
+/// pointer is the witness.
 // covers: LU01 LU02 LU04 RG05
 TEST_P(CapturedFrames, AreTheCallersOwn) {
   captured_frame frame{};
@@ -156,7 +156,7 @@ template <int Level>
 
 std::vector<IpAndSp> g_expected, g_found;
 
-/// The example of the manual, compiled as C, and the same loop here: every frame's IP and SP.
+/// The example of the manual, compiled as C, and the same loop here: every frame's IP and SP agree.
 // covers: LU15 RG05
 TEST(Walks, HaveTheIpsAndSpsOfTheSystemUnwinder) {
   at_depth<20>([] {

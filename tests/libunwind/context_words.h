@@ -1,4 +1,4 @@
-// Registers of a context by libunwind's numbers, and which ones tests of this CPU speak of.
+// Registers of a context by libunwind's numbers, and the registers that tests of this CPU use.
 #pragma once
 
 #include <libunwind.h>
@@ -24,7 +24,7 @@ struct LoadThroughPointer {
     return value;
   }
 };
-/// The libunwind number x30 is that of the place where a frame goes on.
+/// libunwind's number of x30 is that of the address at which a frame continues.
 inline std::vector<int> words_of_context() {
   std::vector<int> all;
   for (int reg = UNW_AARCH64_X0; reg <= UNW_AARCH64_SP; ++reg)

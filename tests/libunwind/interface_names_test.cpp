@@ -1,4 +1,4 @@
-// The names that programs link with, as the headers make them and as the shared library has them.
+// The names that programs link with: those that the headers make, and those of the shared library.
 #include <libunwind.h>
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ std::vector<std::string> mapped_by(const char* macro) {
   return names;
 }
 
-/// The two names of a function are one place, so that programs with UNW_LOCAL_ONLY walk as fast as others do.
+/// The two names of a function have one address, so that programs with UNW_LOCAL_ONLY walk as fast as others do.
 // covers: LU17 LU28
 TEST(InterfaceNames, AreThoseOfTheHeaders) {
   const auto names = exported();

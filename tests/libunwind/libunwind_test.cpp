@@ -194,7 +194,7 @@ TEST(Libunwind, ContextHoldsAllPreservedRegisters) {
 
 // covers: LU05
 TEST(Libunwind, ACursorNeedsNothingOfTheStackItWasMadeOn) {
-  // Our cursors copy the registers: the context may even be overwritten. The interface only promises less.
+  // Our cursors copy the registers, so the context may even be overwritten. The interface promises less.
   unw_context_t context;
   unw_getcontext(&context);
   unw_cursor_t cursor;
@@ -248,7 +248,7 @@ TEST(Libunwind, EveryRegisterIsReadAndWrittenByItsOwnNumber) {
   }
 }
 
-/// Data, where nothing is known: it is said so, and what is asked for is 0.
+/// The address is data that nothing knows: the result says so, and the outputs are 0.
 // covers: LU21 PI01
 TEST(Libunwind, UnknownCode) {
   static char data[64];
@@ -323,7 +323,7 @@ extern "C" [[gnu::noinline]] void jitunwind_test_saves_a_register(unw_cursor_t* 
   ASSERT_EQ(unw_get_reg(cursor, k_kept, &value), 0);
   EXPECT_EQ(*reinterpret_cast<unw_word_t*>(location.u.addr), value);
   EXPECT_GT(location.u.addr, reinterpret_cast<unw_word_t>(__builtin_frame_address(0)) - 4096);
-  // The return address, by the same names as its value.
+  // The return address is found under the same names as its value.
   for (const int reg : {static_cast<int>(UNW_REG_IP), k_pc}) {
     ASSERT_EQ(unw_get_save_loc(cursor, reg, &location), 0);
     ASSERT_EQ(location.type, UNW_SLT_MEMORY) << unw_regname(reg);
@@ -386,8 +386,8 @@ TEST(Libunwind, ProcedureInfo) {
 #endif
   EXPECT_EQ(info.format, UNW_INFO_FORMAT_TABLE);
   EXPECT_NE(info.unwind_info, nullptr);
-  // Some caller of a test body catches C++ exceptions: gtest's own frames have personality and LSDA. The frame above is
-  // gone, so that what it was called from is not asked of it.
+  // A caller of a test body catches C++ exceptions: gtest's own frames have a personality and an LSDA. The frame above
+  // is gone, so its caller is not asked about.
   unw_context_t context;
   unw_getcontext(&context);
   unw_init_local(&cursor, &context);
@@ -514,7 +514,7 @@ constexpr int k_garbage = 1000;
 constexpr int k_garbage = 20000;
 #endif
 
-// A garbage stack: every answer is an error, none a crash.
+// The stack is garbage: every answer is an error, and nothing crashes.
 TEST(Libunwind, GarbageContexts) {
   unw_context_t context;
   unw_getcontext(&context);

@@ -1,4 +1,4 @@
-// Functions that write into a caller's room write no more than there is, also where that is nothing or one.
+// Functions that write into a caller's room write no more than it holds, even if it holds nothing or one.
 #include <jitunwind/jitunwind.h>
 #include <libunwind.h>
 
@@ -17,7 +17,7 @@
 namespace jitunwind::test {
 namespace {
 
-/// Room for 0 or 1 of T between others, which nobody may write.
+/// Room for 0 or 1 of T between others, which must not be written.
 template <class T>
 class Room {
  public:
@@ -87,7 +87,7 @@ TEST_P(NoRoom, NamesOfFrames) {
   });
 }
 
-/// A name whose length is exactly the room's is cut: the end takes one, too.
+/// A name whose length equals the room's is cut, because the NUL takes room, too.
 TEST(Names, FitWithTheirEnd) {
   ask_each_frame([&](const Frame& frame) {
     std::array<char, 512> whole{};
@@ -147,7 +147,7 @@ TEST_P(NoRoom, Addresses) {
   EXPECT_EQ(unw_backtrace2(of_its_context.data(), static_cast<int>(size), &context, 0), static_cast<int>(size));
 }
 
-/// A number of frames below none is none.
+/// A negative number of frames counts as 0.
 TEST(NoRoomAtAll, NegativeSizesAreNone) {
   Room<void*> none(0);
   EXPECT_EQ(unw_backtrace(none.data(), -1), 0);

@@ -1,4 +1,4 @@
-// Names in a library that was stripped: of what it exports, and of nothing else.
+// Names in a stripped library: those of exported functions, and no others.
 #include <jitunwind/jitunwind.h>
 #include <libunwind.h>
 
@@ -42,7 +42,7 @@ void look() {
   for (const Frame& frame : walk_here()) g_by_cxx.push_back(frame.name());
 }
 
-/// The function without a name is not called by that of the function before it, of which the size says where it ends.
+/// The function without a name does not get the name of the function before it, whose size tells where it ends.
 // covers: PI09
 TEST(StrippedCode, HasNoNamesButWhatIsExported) {
   stripped_exported(look);

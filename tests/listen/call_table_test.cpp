@@ -1,4 +1,4 @@
-// The table of calls of __register_frame by itself, beside a map.
+// The table of calls of __register_frame by itself, compared with a map.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -18,7 +18,7 @@ struct Table {
   ToldMemory memory;
   ToldCalls calls{memory};
 
-  /// A lone one of a section that begins at `begin`, `distance` before its FDE.
+  /// Makes a single call for a section that begins at `begin`, `distance` before its FDE.
   ToldCall lone(std::uintptr_t begin, std::uintptr_t distance = 24) {
     unw_dyn_info_t* const cell = memory.take_lone();
     *cell = {};
@@ -70,7 +70,7 @@ TEST(CallTable, AnswersAsAMapDoes) {
   std::mt19937 random(1);
   std::vector<std::uintptr_t> begins;
   for (const unsigned most : {20u, 800u, 4000u, 70'000u}) {
-    // Hashes of random ones begin alike, those of regular ones do not.
+    // Hashes of random addresses may begin alike, those of regular ones do not.
     while (begins.size() < most) begins.push_back(16 * (random() >> 4) + 16);
     for (unsigned i = 0; i < 4 * most; ++i)
       put_or_take(table, model, begins[random() % most], static_cast<unsigned>(random()));
@@ -81,7 +81,7 @@ TEST(CallTable, AnswersAsAMapDoes) {
   expect_same(table, model);
 }
 
-/// More than one bucket has room for, and than the one behind it: those in front of a free place go first.
+/// There are more than one bucket and the one behind it hold: entries in front of a free place go first.
 TEST(CallTable, FindsWhatItsBucketHasNoRoomFor) {
   constexpr unsigned k_buckets = 6;  // as few as there are at first; bits
   std::vector<std::uintptr_t> alike;
@@ -99,7 +99,7 @@ TEST(CallTable, FindsWhatItsBucketHasNoRoomFor) {
   }
 }
 
-/// All of them, each once in a round.
+/// Each round visits all of them once.
 TEST(CallTable, GoesRound) {
   const auto owned = std::make_unique<Table>();
   Table& table = *owned;
@@ -115,7 +115,7 @@ TEST(CallTable, GoesRound) {
   for (const auto& [lone, times] : seen) EXPECT_GE(times, 1);
 }
 
-/// A table of sections may lie anywhere: the descriptor of its only procedure has no room to say where.
+/// The FDE of a table of sections may lie anywhere: the descriptor of its only procedure has no room for its place.
 TEST(CallTable, HasNoCellFarFromItsFde) {
   unw_dyn_info_t info{};
   info.u.rti.segbase = 0x9000'0000;

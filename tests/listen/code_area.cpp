@@ -1,5 +1,5 @@
-// Tests tell of code in an area that nothing is in. It is mapped, since code is forgotten that is not. No thread
-// forgets or follows anything but in tests that ask for it.
+// Tests report code in an area that is otherwise empty. It is mapped, since code that is not mapped is forgotten. A
+// thread forgets or follows code only in tests that ask for it.
 #include <sys/mman.h>
 
 #include <cstddef>

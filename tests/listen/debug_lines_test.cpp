@@ -1,4 +1,4 @@
-// Lines by .debug_line, beside binutils' addr2line.
+// Lines from .debug_line, compared with binutils' addr2line.
 #include "jitunwind/sdk/dialects/jit_files/debug_lines.h"
 
 #include <gtest/gtest.h>
@@ -88,7 +88,7 @@ Bytes unit(const Bytes& program, unsigned range = 1) {
 
 const Bytes at_1000 = Bytes{0, 9, 2}.u64(0x1000);
 
-/// Instructions that are of no line of a source are said to be of line 0 (DWARF 5, 6.2.2): clang makes such.
+/// Instructions without a source line have line 0 (DWARF 5, 6.2.2); clang emits such.
 // covers: LS08
 TEST(DebugLines, SayNothingOfCodeOfNoLine) {
   const Bytes next_row{2, 4, 1};

@@ -1,4 +1,4 @@
-// Parsers of dialects, on what engines write and on what they should not.
+// Parsers of dialects, on the output of engines and on wrong data.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -81,7 +81,7 @@ std::string line_at(const SourceLines& lines, std::uint64_t offset) {
   return found ? found->file + ":" + std::to_string(found->line) : "none";
 }
 
-/// The table in Intel's header, and what it says there of it: an entry is of what is in front of its offset.
+/// The table in Intel's header, with its meaning there: an entry describes the code before its offset.
 // covers: LS06
 TEST(IttEvent, SaysWhereLinesEnd) {
   const std::uint32_t table[] = {1, 2, 12, 4, 15, 2, 18, 1, 21, 30};

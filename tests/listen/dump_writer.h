@@ -21,14 +21,13 @@ inline Bytes dump_loaded(std::string_view name, Addr at, const Bytes& code) {
 inline Bytes dump_moved(Addr from, Addr to, std::uint64_t size) {
   return dump_record(1, Bytes().u32(4711).u32(4711).u64(to).u64(from).u64(to).u64(size).u64(0));
 }
-/// One line from the begin of the code on.
+/// Makes one line from the beginning of the code on.
 inline Bytes dump_line(Addr code, std::uint32_t line, std::string_view file) {
   return dump_record(2, Bytes().u64(code).u64(1).u64(code).u32(line).u32(0).text(file));
 }
 
-/// Call frame information of code that is loaded next, as V8 writes it: counted from where perf puts it, behind the
-/// code; and a header of 20 bytes. The code begins
-/// with an instruction that saves a register.
+/// Makes call frame information for the code that is loaded next, as V8 writes it: relative to the place behind the
+/// code where perf puts it, and with a header of 20 bytes. The code begins with an instruction that saves a register.
 inline Bytes dump_frames(Addr code, std::uint64_t size) {
   CfiSection section(code + (size + 7) / 8 * 8);
   const Addr cie = section.cie(host_cie("zR", Bytes{0x1b}));

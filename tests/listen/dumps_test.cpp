@@ -22,7 +22,7 @@ namespace {
 constexpr Addr k_code = 0x5'0000'0000;
 const std::string k_row = std::string("dyn_table: ") + ToldFrameCode::k_saved_row;
 
-/// A dump whose first page is mapped as code, so that others find it.
+/// A dump whose first page is mapped as code, so that the library finds it.
 class Dumps : public testing::Test {
  protected:
   Dumps() {
@@ -131,7 +131,7 @@ TEST_F(Dumps, AreReadAnewWhereTheyAreWrittenAnew) {
   EXPECT_EQ(code_.name_at(k_code + 4), "anew");
 }
 
-/// A page of it that is mapped as code, as engines have it for others to find.
+/// Maps a page of the dump as code, as engines do so that others find it.
 class MappedDump {
  public:
   MappedDump(std::string path, const Bytes& dump) : path_(std::move(path)) {
@@ -153,7 +153,7 @@ class MappedDump {
   void* page_ = nullptr;
 };
 
-/// A program may map any number.
+/// A program may map any number of dumps.
 TEST(DumpFiles, AreFollowedUpToALimit) {
   constexpr std::size_t k_most = 16;
   const TemporaryFolder folder;
@@ -178,7 +178,7 @@ TEST(DumpFiles, AreNotReadWhereTheyWereDeleted) {
   EXPECT_EQ(registry_statistics().registered, 0u);
 }
 
-/// The page that is mapped says that a file is one, if it is mapped as code. Files that are mapped to be read are not.
+/// A page that is mapped as code marks a file as a dump. Files that are mapped only for reading are ignored.
 TEST(DumpFiles, AreFoundWhereTheyAreMappedAsCode) {
   const TemporaryFolder folder;
   const std::string path = folder / "jit-2.dump";

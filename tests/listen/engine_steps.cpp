@@ -55,7 +55,7 @@ class Steps {
  public:
   Steps(pid_t process, pid_t thread) : process_(process), thread_(thread) {}
 
-  /// False: the engine has ended.
+  /// Returns false if the engine has ended.
   bool stop() {
     if (::ptrace(PTRACE_SEIZE, thread_, nullptr, nullptr) != 0) return false;
     if (::ptrace(PTRACE_INTERRUPT, thread_, nullptr, nullptr) != 0 || !wait()) return false;
@@ -105,7 +105,7 @@ class Steps {
   void step(const std::vector<Seen>& frames) {
     if (frames.size() < 2 || !frames.front().is_made) return;
     ++stops_;
-    // Stacks of others may be close by.
+    // Stacks of other threads may be close by.
     constexpr Addr k_near = Addr{1} << 16;
     const Addr lowest = frames.front().sp - k_near, highest = frames.back().sp;
     std::size_t next = 1;
@@ -151,7 +151,7 @@ bool prove(std::size_t stops, const std::string& name, char** program) {
     ::execvp(program[0], program);
     ::_exit(127);
   }
-  // A loaded machine takes seconds to begin with the work, and a stop before that is none in code made at run time.
+  // A loaded machine takes seconds until the work begins, and a stop before that is not in code made at run time.
   using Clock = std::chrono::steady_clock;
   const auto last_begin = Clock::now() + std::chrono::minutes(2);
   pid_t thread = 0;

@@ -1,4 +1,4 @@
-// fork() in a signal handler that interrupted what listens: POSIX lets handlers fork. Both processes go on.
+// fork() in a signal handler that interrupted the listening library: POSIX lets handlers fork. Both processes continue.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -23,7 +23,7 @@ namespace {
 
 constexpr AddrRange k_named{k_code + 0x1000, k_code + 0x1010};
 
-/// 0: exited with 0 in time.
+/// Returns 0 if the child exited with 0 in time.
 int status_of(pid_t child) {
   int status = -1;
   EXPECT_EQ(::waitpid(child, &status, 0), child);
@@ -92,7 +92,7 @@ TEST(ListenForks, MayComeFromAHandlerAtAnyInstruction) {
 }
 #endif
 
-/// Called within the registry, as a signal handler may be.
+/// Called within the registry, where a signal handler may run.
 class Interrupted final : public RegistryObserver {
  public:
   std::atomic<bool> is_inside{false}, may_go_on{false};
@@ -109,7 +109,7 @@ class Interrupted final : public RegistryObserver {
 
 std::atomic<int> child_status{-1};
 
-/// Names that another thread was changing are lost to the child, which knows none and takes new ones.
+/// The child loses names that another thread was changing; it knows none and takes new ones.
 void fork_in_handler(int) {
   const pid_t child = ::fork();
   if (child == 0) {

@@ -1,4 +1,4 @@
-// The unwinder's functions that JITs call: no header declares them.
+// The unwinder's functions that JITs call. No header declares them.
 #pragma once
 
 extern "C" {

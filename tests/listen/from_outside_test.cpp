@@ -1,4 +1,4 @@
-// Engines that tell GDB of their code, walked from outside, live and in a core file: GDB reads the same lists.
+// Engines that report their code to GDB are walked from outside, live and in a core file. GDB reads the same lists.
 #include <gtest/gtest.h>
 #include <jitunwind/c.h>
 #include <signal.h>
@@ -20,10 +20,10 @@
 namespace jitunwind::test {
 namespace {
 
-/// A process that works in code which it made at run time, until it ends with the object.
+/// A process that works in code which it made at run time. It ends with the object.
 class Engine {
  public:
-  /// `command` is run by the shell, in place of it. It has said its first word when this returns.
+  /// `command` replaces the shell that runs it. The process has printed its first word when this returns.
   explicit Engine(const std::string& command) {
     int out[2];
     if (::pipe(out) != 0) std::abort();
@@ -85,7 +85,7 @@ bool has(const Seen& seen, const std::string& name) {
   return std::ranges::any_of(seen.names, [&](const std::string& n) { return n.find(name) != n.npos; });
 }
 
-/// Its stack at a moment at which the function is on it.
+/// Returns the process's stack at a moment when it contains the function.
 Seen stopped_in(const Engine& engine, const std::string& function, Target& target) {
   for (int i = 0; i < 100; ++i) {
     engine.stop();
@@ -135,7 +135,7 @@ TEST_P(FromOutside, IsSeenAsByGdbLiveAndInItsCore) {
     Addr pc = 0, sp = 0;
     std::uint32_t number = 0;
     if (std::sscanf(line.c_str(), "frame %lx %lx %u", &pc, &sp, &number) != 3) continue;
-    // Functions that were inlined are frames of GDB's.
+    // GDB shows inlined functions as frames.
     if (std::exchange(last_sp, sp) == sp) continue;
     by_gdb.push_back(pc);
     lines_by_gdb.push_back(number);
@@ -156,7 +156,7 @@ TEST_P(FromOutside, IsSeenAsByGdbLiveAndInItsCore) {
   EXPECT_EQ(in_core.why, "complete");
 }
 
-/// Twice, whatever it has made and forgotten meanwhile.
+/// The process is looked at twice, whatever it has made and forgotten meanwhile.
 TEST_P(FromOutside, IsSeenWhileItRuns) {
   const Engine engine(GetParam().command);
   auto target = Target::attach(engine.process(), Target::Hold::to_copy);
@@ -172,7 +172,7 @@ TEST_P(FromOutside, IsSeenWhileItRuns) {
 }
 
 #ifdef PHP
-/// Names alone: the walk ends there, and the name of the code is known.
+/// The names alone are known: the walk ends in the code, whose name it has.
 TEST(FromOutsideNames, AreThoseThatAreWrittenForPerf) {
   for (const bool is_dump : {false, true}) {
     const Engine engine(std::string(PHP " -d opcache.jit_debug=") + (is_dump ? "0x20" : "0x10") +
@@ -198,7 +198,7 @@ TEST(FromOutsideNames, AreThoseThatAreWrittenForPerf) {
 #endif
 
 #ifdef ERL
-/// Names and lines of entries that are no ELF files. Walks end in code whose caller nothing confirms.
+/// Names and lines come from entries that are no ELF files. Walks end in code whose caller nothing confirms.
 // covers: LS07
 TEST(FromOutsideNames, AreThoseThatErlangTellsGdb) {
   const Engine engine("sh -c \"(sleep 0.5; echo) & exec " ERL " 120\"");  // says nothing while it works
@@ -260,7 +260,7 @@ void expect_lines_in_c(pid_t process) {
   EXPECT_EQ(ju_target_free(other), JU_OK);
 }
 
-/// MCJIT writes jitdumps whether it is asked or not.
+/// MCJIT always writes jitdumps.
 TEST(FromOutsideLines, AreThoseOfJitdumps) {
   const TemporaryFolder folder;
   const Engine engine("env JITDUMPDIR=" + folder / "" + " " OLDEST_LLI " --jit-kind=mcjit " ENGINE_WORK);

@@ -1,4 +1,4 @@
-// GDB's list and the files in it, as engines make them and as they should not.
+// GDB's list and its files, as engines make them and with errors.
 #include <elf.h>
 #include <gtest/gtest.h>
 
@@ -117,7 +117,7 @@ TEST(JitObject, HasNamesAndRowsWhereItsCodeIs) {
   EXPECT_EQ(info.range, (AddrRange{k_code, k_code + 16}));
 }
 
-/// Linked files have addresses where others have distances.
+/// Linked files have addresses where others have offsets.
 TEST(JitObject, IsLinkedOrNot) {
   JitFile file(frames_like_phps(), k_code, k_code);
   file.elf.type = ET_EXEC;
@@ -193,7 +193,8 @@ TEST(JitObject, IsRefusedWhereItIsNone) {
   }
 }
 
-// An object file of a compiler, told to be somewhere, and the same linked to that place, as readelf reads it.
+// A compiler's object file that was placed at an address, compared with the same file linked to that address, as
+// readelf reads it.
 
 constexpr Addr k_text = 0x1000000, k_eh_frame = 0x1100000;
 
@@ -203,7 +204,7 @@ RawBytes contents_of(const std::string& path) {
   return {bytes.begin(), bytes.end()};
 }
 
-/// The addresses of its sections are what an engine fills in.
+/// An engine fills in the addresses of its sections.
 template <class Ehdr, class Shdr>
 void place_sections(RawBytes& file, const std::map<std::string, Addr>& sections) {
   Ehdr head;
@@ -260,7 +261,7 @@ std::map<Addr, unsigned> lines_by_readelf(const std::string& path) {
   return lines;
 }
 
-/// Rows, names and lines of the file at `path`, not linked, are those of the same linked by `linker`.
+/// Expects that the unlinked file at `path` has the rows, names and lines of the same file linked by `linker`.
 void expect_what_readelf_sees(const std::string& path, const std::string& linker, const Arch& arch, bool has_lines) {
   const TemporaryFolder folder;
   const std::string linked = folder / "linked";
@@ -288,7 +289,7 @@ void expect_what_readelf_sees(const std::string& path, const std::string& linker
   EXPECT_EQ(object->procedures().all.size(), functions);
   const auto lines = lines_by_readelf(linked);
   EXPECT_EQ(!lines.empty(), has_lines);
-  // 0 is said of code that is of no line.
+  // Line 0 stands for code without a line.
   for (const auto& [at, line] : lines)
     EXPECT_EQ(object->find_line(at).value_or(SourceLine{}).line, line) << std::hex << at;
 }
@@ -298,8 +299,8 @@ TEST(JitObject, IsWhatReadelfSeesOfTheSameLinked) {
 }
 
 #ifdef CLANG
-/// Files of CPUs with 32 bits, whose relocations have no addends: in both kinds of call frame information, by distances
-/// and by addresses; and lines.
+/// Files of 32-bit CPUs, whose relocations have no addends: both kinds of call frame information, by distances and by
+/// addresses; and lines.
 class JitObjectOf32Bits : public testing::TestWithParam<std::pair<const char*, const char*>> {};
 INSTANTIATE_TEST_SUITE_P(Kinds, JitObjectOf32Bits,
                          testing::Values(std::pair("x86", "-target i386-linux-gnu -fasynchronous-unwind-tables"),

@@ -60,7 +60,7 @@ Heard tell(EhFrame& frames) {
 }
 const Heard k_believed{1, 0, 0, k_row}, k_disbelieved{0, 1, 1, "no row"};
 
-/// "zPLR" with absolute pointers, or "zPR".
+/// Adds an FDE with "zPLR" and absolute pointers, or with "zPR".
 void put_catching(EhFrame& frames, Addr code, std::uint64_t size, Addr lsda = 0) {
   Bytes data = Bytes{dwarf::pe_absptr}.u64(0x1234);
   if (lsda != 0) data.u8(dwarf::pe_absptr);
@@ -74,7 +74,7 @@ void put_catching(EhFrame& frames, Addr code, std::uint64_t size, Addr lsda = 0)
   frames.section.terminator();
 }
 
-/// An area that one FDE catches everything in ends with a page and is at least one, and has nothing that says where.
+/// A catch-all FDE of an area covers one page or more and ends with a page, and has no landing table.
 TEST(HostileFrames, AreBelievedWhereTheyCanBeThoseOfAProcedure) {
   EhFrame area, with_lsda, small, within;
   put_catching(area, k_code, k_page);
@@ -99,7 +99,7 @@ TEST(HostileFrames, ClaimNoMoreThanAProcedureCanBe) {
   EXPECT_EQ(tell(wraps), (Heard{0, 1, 0, "no row"}));
 }
 
-/// Linkers leave them behind where they have dropped the code.
+/// Linkers leave such FDEs behind for code that they have dropped.
 TEST(HostileFrames, OfNoCodeArePassedByWithoutAWord) {
   EhFrame frames;
   frames.fde(0, 16);
@@ -109,7 +109,7 @@ TEST(HostileFrames, OfNoCodeArePassedByWithoutAWord) {
   EXPECT_EQ(tell(frames), k_believed);
 }
 
-/// Their lengths in 12 bytes (LSB 5.0 core, 10.6.1): a section, and an FDE alone, as LLVM's libunwind is told of it.
+/// Lengths take 12 bytes (LSB 5.0 core, 10.6.1): in a section, and in a single FDE, which LLVM's libunwind accepts.
 TEST(HostileFrames, AreOfTheLongFormToo) {
   CfiSection section(0, CfiSection::Format::eh_frame, true);
   const Addr fde = section.fde(section.cie(host_cie()), k_code, 16, saved_register());
@@ -125,7 +125,7 @@ TEST(HostileFrames, AreOfTheLongFormToo) {
   }
 }
 
-/// Readable memory, which it would take long to prove.
+/// Readable memory that would take long to check.
 TEST(HostileFrames, AreNotLongerThanEntriesAre) {
   constexpr std::size_t k_size = std::size_t{64} << 20;
   constexpr std::uint32_t k_length = 32u << 20;
@@ -167,7 +167,7 @@ TEST(HostileFrames, AreLibgccsToReadWhereTheyLie) {
     __deregister_frame(begin);
 }
 
-/// No question is asked for each of many.
+/// Many sections are found without a system call for each.
 TEST(HostileFrames, AreFoundByLibgccWithoutASystemCall) {
   EhFrame frames(16384);
   for (Addr i = 0; i < 100; ++i) frames.fde(k_code + 16 * i, 16);
@@ -188,7 +188,7 @@ TEST(HostileFrames, AreFoundByLibgccWithoutASystemCall) {
   __deregister_frame(begin);
 }
 
-/// libgcc would read it.
+/// libgcc would read the section.
 TEST(HostileFrames, AreNotReadWhereTheirMemoryIsGone) {
   void* const page = ::mmap(nullptr, k_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   EhFrame frames;
@@ -206,11 +206,12 @@ TEST(HostileFrames, AreNotReadWhereTheirMemoryIsGone) {
   EXPECT_EQ(code.row_at(k_code + 4), "no row");
 }
 
-// Others at the same time.
+// Other threads at the same time.
 
 constexpr std::size_t k_many = 3000;
 
-/// Code in memory that is unmapped, of so many procedures that it takes a while to forget them; and who forgets them.
+/// Code in unmapped memory, with so many procedures that it takes a while to forget them, and the thread that forgets
+/// them.
 class BeingForgotten {
  public:
   BeingForgotten()
@@ -276,7 +277,7 @@ TEST(HostileFrames, AreTakenBackInAForkedChildInTheMiddleOfBeingForgotten) {
 
 void throw_it() { throw std::runtime_error("through"); }
 
-/// Code that stays told while a second call of the same comes and goes.
+/// The code stays reported while a second call for it comes and goes.
 TEST(HostileFrames, ComeAndGoWhileExceptionsPass) {
   const ExecutableCopy code(calling_frame());
   EhFrame frames;

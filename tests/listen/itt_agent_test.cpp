@@ -83,7 +83,7 @@ TEST(IttAgent, HearsOfManyThreadsAndInForkedChildren) {
   EXPECT_EQ(listen_status().names, 0u);
 }
 
-/// Engines are written in languages that know nothing of exceptions.
+/// Engines may be written in languages without exceptions.
 TEST(IttAgent, ThrowsNothingWhereThereIsNoMemory) {
   MethodLoad load;
   const std::string name(100, 'n');

@@ -1,4 +1,4 @@
-// GDB's list of this process, as it changes.
+// GDB's list of this process while it changes.
 #include "jitunwind/adapters/listen/lists/list_follower_p.h"
 
 #include <dlfcn.h>
@@ -26,7 +26,7 @@
 #include "tests/listen/jit_file.h"
 
 #ifdef __SANITIZE_THREAD__
-/// The sanitizer ends forked children that start a thread, as followers are started in them.
+/// The sanitizer would end forked children that start a thread, and followers are started in them.
 extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
 #endif
 
@@ -35,7 +35,7 @@ namespace {
 
 const std::string k_row = std::string("dyn_table: ") + ToldFrameCode::k_saved_row;
 
-/// A page of code, until it is unmapped.
+/// A page of code that is unmapped with the object.
 class CodePage {
  public:
   CodePage() : at_(::mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {}
@@ -49,7 +49,7 @@ class CodePage {
   void* at_;
 };
 
-/// An entry, and its file, as an engine keeps them.
+/// An entry and its file, as an engine keeps them.
 class Entry {
  public:
   explicit Entry(RawBytes file) : file_(std::move(file)) {
@@ -79,7 +79,7 @@ class Lists : public testing::Test {
     ::dlclose(module_);
   }
   void SetUp() override { ASSERT_NE(descriptor_, nullptr) << ::dlerror(); }
-  /// The list is these from now on, the newest first.
+  /// Sets the entries of the list, the newest first.
   void put(const std::vector<Entry*>& entries) {
     const ListEntry* next = nullptr;
     for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
@@ -159,7 +159,7 @@ TEST_F(Lists, AreBelievedInTheirNewestEntry) {
   EXPECT_EQ(code_.row_at(page_.at() + 4), k_row);
 }
 
-/// malloc gives the same place for the next file of the same size.
+/// malloc returns the same place for the next file of the same size.
 TEST_F(Lists, AreReadAnewWhereAFileIsAnother) {
   Entry entry(file_at(page_.at(), 'a'));
   look_at({&entry});
@@ -171,7 +171,7 @@ TEST_F(Lists, AreReadAnewWhereAFileIsAnother) {
   EXPECT_EQ(code_.row_at(page_.at() + 4), k_row);
 }
 
-/// Engines that change an entry in the middle say so in the descriptor; those that do not are noticed later.
+/// Engines that change an entry in the middle announce it in the descriptor. Other changes are noticed later.
 TEST_F(Lists, AreFollowedWhereTheirDescriptorSaysNothingNew) {
   Entry first(file_at(page_.at())), second(file_at(page_.at() + 0x200));
   look_at({&first, &second});
@@ -273,7 +273,8 @@ TEST(ListsOfAForkedChild, AreFollowedAnew) {
   ::dlclose(module);
 }
 
-/// The C library does not free the lock of its list of objects in a child: whoever followed must not have it there.
+/// The C library does not free the lock of its list of objects in a child, so the following thread must not hold it at
+/// a fork.
 // covers: LS12
 TEST(ListsOfAForkedChild, KeepNoLockOfTheDynamicLinker) {
   std::atomic<bool> stop{false};
@@ -334,7 +335,7 @@ class LittleMoreMemory {
   rlimit before_{};
 };
 
-/// Anonymous memory of which only the begin can be read.
+/// Anonymous memory of which only the beginning is readable.
 class MostlyUnreadable {
  public:
   MostlyUnreadable(std::size_t size, std::size_t readable)
@@ -363,7 +364,7 @@ TEST_F(Lists, TakeNoMemoryForAFileOfWhichTheEndIsNotThere) {
   EXPECT_EQ(listen_status().latest_refusal.code, ErrorCode::unreadable_memory);
 }
 
-/// Its last byte is the last one that can be read.
+/// The file's last byte is the last readable one.
 TEST_F(Lists, HoldLargeFilesUpToTheirLastByte) {
   constexpr std::size_t k_size = 0x20000;
   const MostlyUnreadable memory(2 * k_size, k_size);

@@ -1,4 +1,4 @@
-// Walks through code of which engines say nothing but names, or nothing any more.
+// Walks through code for which engines report only names, or nothing any more.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 

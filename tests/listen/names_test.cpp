@@ -1,4 +1,4 @@
-// Names that dialects give, and what becomes of them beside call frame information.
+// Names that dialects report, and their relation to call frame information.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <link.h>
@@ -40,7 +40,7 @@ std::size_t registered() { return registry_statistics().registered; }
 void say(Addr begin, std::uint64_t size, std::string_view name) { say_name(Dialect::itt, {begin, begin + size}, name); }
 void forget_all() { say_gone(Dialect::itt, {k_code, k_code + 0x10000}); }
 
-/// Call frame information of 16 bytes at k_code, told as a JIT does it.
+/// Call frame information for 16 bytes at k_code, reported as a JIT does it.
 class Told {
  public:
   Told() {
@@ -99,7 +99,7 @@ TEST(HeardNames, JoinFramesThatComeLater) {
   EXPECT_EQ(registered(), 0u);
 }
 
-/// The older call is taken back; the frames that the name is joined with are the newer one's.
+/// The older call is taken back; the name is joined with the frames of the newer one.
 TEST(HeardNames, StayWithTheFramesThatTheyAreJoinedWith) {
   const RegisteredCode code;
   Told older;
@@ -251,7 +251,7 @@ TEST(HeardNames, AreForgottenWhereTheCodeIsUnmapped) {
   EXPECT_EQ(registered(), 0u);
 }
 
-/// Pieces that are near each other are looked at together.
+/// Pieces that are near each other are checked together.
 TEST(HeardNames, AreForgottenInTheMiddleOfOthers) {
   constexpr std::size_t k_page = 65536;  // the largest of any CPU
   void* const pages = ::mmap(nullptr, 3 * k_page, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -306,7 +306,7 @@ TEST(HeardNames, AreReadFromThePerfMapWhileItGrows) {
   EXPECT_EQ(registered(), 0u);
 }
 
-/// Servers fork a process for each client, and code is made there.
+/// Servers fork a process for each client, which makes code, too.
 // covers: LS12
 TEST(HeardNames, AreReadByAForkedChildFromItsOwnPerfMap) {
   listen(static_cast<std::uint32_t>(Dialect::maps));
@@ -380,7 +380,7 @@ TEST(HeardNames, AndFramesAreForgottenByTheThreadThatFollows) {
   __deregister_frame(told);
 }
 
-/// Signals of the program's are not handled on it: it has little stack, and the program knows nothing of it.
+/// The library's thread handles none of the program's signals: it has a small stack, and the program does not know it.
 TEST(HeardNames, AreFollowedByAThreadThatTakesNoSignals) {
   listen(static_cast<std::uint32_t>(Dialect::maps));
   listen(k_silent_dialects);
@@ -424,7 +424,7 @@ TEST(HeardNames, AreNotReadOfWhatIsNoFile) {
   forget_all();
 }
 
-/// Others may put one there that leads to a file of this process's owner.
+/// Others may have put a link there, to a file of this process's owner.
 TEST(HeardNames, AreNotReadThroughALink) {
   const std::string path = "/tmp/perf-" + std::to_string(::getpid()) + ".map", elsewhere = path + ".elsewhere";
   std::ofstream(elsewhere) << std::hex << k_code << " 10 elsewhere\n";
@@ -464,7 +464,7 @@ TEST(HeardNames, AreNotReadOfFilesOfOthers) {
   forget_all();
 }
 
-/// The next file often has the number of one that was removed.
+/// The next file often gets the inode number of a removed one.
 TEST(HeardNames, AreReadOfAFileFromItsBeginThatTookThePlaceOfAShorterOne) {
   const std::string path = "/tmp/perf-" + std::to_string(::getpid()) + ".map";
   GrowingFile file(path);

@@ -47,7 +47,7 @@ TEST(RegisterFrame, TakesASection) {
   EXPECT_EQ(registered(), 0u);
 }
 
-/// LLVM's libunwind wants them so.
+/// LLVM's libunwind expects this form.
 TEST(RegisterFrame, TakesOneFdeWhereTheArgumentIsOne) {
   EhFrame frames;
   const Addr first = frames.fde(k_code, 16) - frames.section.section().address;
@@ -95,7 +95,7 @@ TEST(RegisterFrame, TakesATableOfSections) {
   EXPECT_EQ(__deregister_frame_info(table), &object);
 }
 
-/// A section with one procedure of 16 bytes, 0x20 from the base on that `relative_to` (DW_EH_PE_*) names.
+/// Adds a section with one procedure of 16 bytes, 0x20 behind the base that `relative_to` (DW_EH_PE_*) names.
 void put_relative_fde(EhFrame& frames, std::uint8_t relative_to) {
   const auto encoding = static_cast<std::uint8_t>(relative_to | dwarf::pe_udata8);
   const Addr cie = frames.section.cie(host_cie("zR", Bytes{encoding}));
@@ -114,7 +114,7 @@ TEST(RegisterFrame, ReadsPointersThatAreRelativeToTheBases) {
   EXPECT_EQ(__deregister_frame_info(begin), &object);
 }
 
-/// A registered procedure does not say where text begins; libgcc keeps it.
+/// A registered procedure has no text base; libgcc keeps it.
 TEST(RegisterFrame, LeavesPointersThatAreRelativeToTextToTheNextDefinition) {
   EhFrame frames;
   put_relative_fde(frames, dwarf::pe_textrel);
@@ -139,7 +139,7 @@ TEST(RegisterFrame, LeavesPointersThatAreRelativeToTextToTheNextDefinition) {
   EXPECT_EQ(_Unwind_FindEnclosingFunction(reinterpret_cast<void*>(k_code + 0x24)), nullptr);
 }
 
-/// Text is told, and not used.
+/// The text base is given but not used.
 TEST(RegisterFrame, ReadsPointersOfATableThatAreRelativeToData) {
   EhFrame frames;
   put_relative_fde(frames, dwarf::pe_datarel);
@@ -168,7 +168,7 @@ TEST(RegisterFrame, KnowsTheNewestOfTheSameCode) {
   EXPECT_EQ(code.row_at(k_code + 4), "no row");
 }
 
-/// Engines forget to take code back whose memory they use again.
+/// Engines forget to take code back before they use its memory again.
 TEST(RegisterFrame, KnowsACallWithTheSameAddressTwice) {
   const auto frames = section_of(3);
   const void* const begin = at(frames->placed().begin);
@@ -182,7 +182,7 @@ TEST(RegisterFrame, KnowsACallWithTheSameAddressTwice) {
   EXPECT_EQ(registered(), 0u);
 }
 
-/// libgcc aborts.
+/// libgcc aborts in this case.
 TEST(RegisterFrame, PassesByWhatWasNeverTold) {
   const auto frames = section_of(1);
   const void* const begin = at(frames->placed().begin);
@@ -233,7 +233,7 @@ TEST(RegisterFrame, ReadsASectionWithoutEndAsFarAsThereIsMemory) {
   ::munmap(pages, 2 * k_page);
 }
 
-/// LuaJIT's: one FDE for an area of code, whose personality routine catches all that comes.
+/// LuaJIT registers one FDE for an area of code; its personality routine catches everything.
 TEST(RegisterFrame, BelievesNoFdeThatCatchesEverythingInAnArea) {
   EhFrame frames;
   const Addr cie = frames.section.cie(host_cie("zPR", Bytes{dwarf::pe_absptr}.u64(0x1234).u8(dwarf::pe_absptr)));
@@ -265,7 +265,7 @@ TEST(RegisterFrame, LeavesCallsToTheNextDefinitionWhereItDoesNotListen) {
   EXPECT_EQ(_Unwind_FindEnclosingFunction(reinterpret_cast<void*>(k_code + 4)), nullptr);
 }
 
-/// Tells of a section when something else is registered, and takes it back when that is cancelled.
+/// Reports a section when something else is registered, and takes it back when that is cancelled.
 class TellingObserver final : public RegistryObserver {
  public:
   explicit TellingObserver(const void* begin) : begin_(begin) { EXPECT_TRUE(attach_observer(*this)); }
@@ -279,7 +279,7 @@ class TellingObserver final : public RegistryObserver {
   const void* begin_;
 };
 
-/// So this library's own tables get to an unwinder that does not ask. Libgcc aborts where it was not told.
+/// This is how the library's own tables reach an unwinder that does not ask. libgcc aborts if it was not told.
 TEST(RegisterFrame, LeavesCallsFromWithinTheRegistryToTheNextDefinition) {
   const auto inner = section_of(1);
   const auto outer = section_of(1, k_code + 0x1000);
@@ -328,8 +328,8 @@ TEST(RegisterFrame, TakesThousandsBackInAnyOrder) {
   EXPECT_EQ(registered(), 0u);
 }
 
-/// Memory for code, until it is unmapped. Far from where the kernel puts other mappings, if it can be had there: a
-/// sanitizer's run-time maps what it needs at any moment, where something was unmapped before.
+/// Memory for code that is unmapped with the object. It is far from where the kernel puts other mappings, if possible:
+/// a sanitizer's run-time maps memory at any moment, where something was unmapped before.
 class CodeMemory {
  public:
   CodeMemory()
@@ -460,7 +460,7 @@ TEST(RegisterFrame, TakesCallsOfManyThreadsAndForks) {
   EXPECT_EQ(registered(), 0u);
 }
 
-/// "__register_frame@@GCC_3.0" and the like, of all functions of that kind that a library has.
+/// Returns the names of all such functions in a library, "__register_frame@@GCC_3.0" and the like.
 std::set<std::string> frame_functions_of(const std::string& library) {
   std::set<std::string> functions;
   for (const std::string& line : lines_of(output_of(BINUTILS "readelf --dyn-syms -W '" + library + "'"))) {
@@ -471,7 +471,7 @@ std::set<std::string> frame_functions_of(const std::string& library) {
   return functions;
 }
 
-/// Programs that were linked with libgcc_s ask for its versions.
+/// Programs that were linked with libgcc_s need its versions.
 TEST(RegisterFrame, HasTheVersionsOfLibgcc) {
   const auto functions = frame_functions_of(LISTEN_SHARED);
   EXPECT_EQ(functions.size(), 9u);
@@ -480,7 +480,7 @@ TEST(RegisterFrame, HasTheVersionsOfLibgcc) {
 
 // Exceptions.
 
-/// A frame that nobody has registered but by __register_frame.
+/// A frame that is registered by __register_frame alone.
 class ToldFrame {
  public:
   ToldFrame() {

@@ -1,8 +1,7 @@
-// Preloaded into an engine: a profiler's handler, which walks at 1 kHz, and what it has seen.
-// SAMPLER_FRAMES: how many frames the engine's program has in code made at run time while it works. SAMPLER_NAME: what
-// such code is called ("*": anything). SAMPLER_ENDS: walks need not be whole; those that are not end in such code, and
-// say that nothing is known of the caller. SAMPLER_LEAST: so many samples there have to be. SAMPLER_FEW: so many may be
-// otherwise, or 1 % of them.
+// Preloaded into an engine: a profiler's handler, which walks at 1 kHz, and a summary. SAMPLER_FRAMES: the number of
+// frames of the engine's program in code made at run time while it works. SAMPLER_NAME: the name of such code ("*":
+// any). SAMPLER_ENDS: walks need not be whole; others must end in such code, because the caller is not known.
+// SAMPLER_LEAST: the number of samples that are needed. SAMPLER_FEW: so many samples may differ, or 1 % of them.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <pthread.h>
@@ -77,7 +76,7 @@ void sample(int, siginfo_t*, void* ucontext) {
   if (is_early && samples == least) report();
 }
 
-/// The thread of this process that has the name; 0: there is none yet.
+/// Returns the thread of this process with that name; 0: there is none yet.
 pid_t find_thread(const char* name) {
   pid_t found = 0;
   DIR* const threads = opendir("/proc/self/task");
@@ -108,7 +107,7 @@ void start_timer() {
   sigevent event{};
   event.sigev_notify = SIGEV_SIGNAL;
   event.sigev_signo = SIGURG;
-  // Clocks of processor time go on with the kernel's ticks alone, of which there may be 100 in a second.
+  // Clocks of processor time advance with the kernel's ticks alone, of which there may be 100 in a second.
   if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0) return;
   const itimerspec period{{0, 1'000'000}, {0, 1'000'000}};
   timer_settime(timer, 0, &period, nullptr);
@@ -145,11 +144,11 @@ void report() {
           all, whole.load(), ended.load(), guessed.load(), as_deep.load(), named.load(), status.told, status.procedures,
           status.names, latest_stop.load(), latest_why.load());
   if (all < least) return;
-  // Few samples come while lazy code is compiled below a stub that nobody describes; a piece of code runs a moment
-  // before it has a name, and longer where a thread has to look, which may have to wait for a processor.
+  // Few samples arrive while lazy code is compiled below a stub that nobody describes. Code runs a moment before it has
+  // a name, and longer if a thread has to look, which may have to wait for a processor.
   const auto are_most = [all](unsigned some) { return all - some <= few || 100 * some >= 99 * all; };
   if (!are_most(may_end ? whole + guessed + ended : whole.load())) return;
-  // Others are of the time in which it throws.
+  // Other samples are from the time of throwing.
   if (expected_frames != 0 && 100 * as_deep < 90 * all) return;
   if (expected_name != nullptr && !are_most(named)) return;
   dprintf(STDERR_FILENO, "sampled %s%s\n", may_end ? "stacks that end where they say" : "whole stacks",

@@ -1,4 +1,4 @@
-// Calls of __register_frame with the same address, and of code that something else describes as well.
+// Calls of __register_frame with the same address, and for code that has another description as well.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -18,7 +18,7 @@
 namespace jitunwind::test {
 namespace {
 
-/// Several threads at once, of which one finds that another was faster.
+/// Several threads call at once, and one of them finds that another was faster.
 TEST(ToldCalls, MayHaveTheSameAddressFromSeveralThreads) {
   const auto frames = section_of(1);
   const void* const begin = at(frames->placed().begin);
@@ -42,7 +42,7 @@ TEST(ToldCalls, MayHaveTheSameAddressFromSeveralThreads) {
   EXPECT_EQ(listen_status().procedures, 0u);
 }
 
-/// Each with what it has to give back.
+/// Each call returns its own value when it is taken back.
 // covers: LS01
 TEST(ToldCalls, WithTheSameAddressAreTakenBackInTheReverseOrder) {
   const auto frames = section_of(1);

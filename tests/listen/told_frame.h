@@ -1,4 +1,4 @@
-// A frame to throw through that nobody describes but by __register_frame.
+// A frame to throw through that only __register_frame describes.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace jitunwind::test {
 
-/// void frame(void (*f)())
+/// Returns the code of void frame(void (*f)()).
 inline std::vector<std::uint8_t> calling_frame() {
   return {ToldFrameCode::k_bytes.begin(), ToldFrameCode::k_bytes.end()};
 }
 
-/// The only procedure of `frames`.
+/// Describes the code as the only procedure of `frames`.
 inline void put_calling_frame(EhFrame& frames, const ExecutableCopy& code) {
   const auto begin = reinterpret_cast<std::uintptr_t>(code.begin());
   const std::span instructions = std::span(ToldFrameCode::k_fde_data).subspan(1);

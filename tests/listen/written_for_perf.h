@@ -8,7 +8,7 @@
 
 namespace jitunwind::test {
 
-/// The perf map and the jitdump of a process that is over, or about to be. Takes no memory.
+/// Removes the perf map and the jitdump of a process that has ended or is about to. Allocates nothing.
 inline void remove_written_for_perf(pid_t process) {
   std::array<char, 64> path{};
   for (const char* const form : {"/tmp/perf-%d.map", "/tmp/jit-%d.dump"}) {

@@ -1,5 +1,5 @@
-// Memory that is copied by the kernel: what can be read up to where it ends, whatever happens to it, and whichever
-// system calls are allowed.
+// Memory that the kernel copies: everything up to the end of readable memory is read, whatever happens to it, and
+// whichever system calls are allowed.
 #include "jitunwind/unwind_core/memory/copied.h"
 
 #include <fcntl.h>
@@ -28,7 +28,7 @@ constexpr std::size_t k_page = 4096;
 
 Addr addr_of(const void* p) { return reinterpret_cast<std::uintptr_t>(p); }
 
-/// Two pages of numbers, and one where nothing is.
+/// Two pages of numbers, followed by an unmapped page.
 class Pages {
  public:
   Pages()
@@ -76,7 +76,7 @@ TEST(CopiedMemory, IsReadAsFarAsItReaches) { EXPECT_TRUE(reads_all_right()); }
   for (volatile unsigned char& byte : left) byte = 0xff;
 }
 
-/// Neither the pipe nor the file, which would stand in for it.
+/// Neither the pipe nor the file may be used, which would stand in for it.
 TEST(CopiedMemory, IsCopiedAtOnceWhateverWasOnTheStack) {
   const Pages pages;
   std::array<std::byte, 16> into;
@@ -94,7 +94,7 @@ TEST(CopiedMemory, IsCopiedAtOnceWhateverWasOnTheStack) {
   EXPECT_EQ(std::memcmp(into.data(), pages.at(80), into.size()), 0);
 }
 
-/// Its code, which stays, is looked at in place.
+/// The code stays, and is read in place.
 TEST(CopiedMemory, HasTheProgramsText) {
   std::array<std::byte, 64> into;
   MemoryWindow window;

@@ -32,7 +32,7 @@ std::optional<bool> executable(Addr at) {
   return LocalMemory().is_executable(at, window);
 }
 
-/// A mapping of its own at an address that nothing else gets afterwards: answers are remembered for a moment.
+/// Maps memory at an address that nothing else gets afterwards, because answers are remembered for a moment.
 Addr map(int protection, std::size_t size = k_page) {
   void* const at = ::mmap(nullptr, size, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   EXPECT_NE(at, MAP_FAILED);
@@ -59,7 +59,7 @@ std::vector<Mapping> mappings() {
   return all;
 }
 
-/// True in a child that made no failure.
+/// Returns true if a child ran `body` without a failure.
 bool holds_in_child(const std::function<void()>& body) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -70,10 +70,10 @@ bool holds_in_child(const std::function<void()>& body) {
   return ::waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/// Linux before 6.11.
+/// Makes the kernel behave like Linux before 6.11.
 bool forbid_queries() { return refuse({SYS_ioctl}, ENOTTY); }
 
-/// PROCMAP_QUERY (include/uapi/linux/fs.h), whose first word says its size.
+/// Tries PROCMAP_QUERY (include/uapi/linux/fs.h), whose first word is its size.
 bool kernel_answers_queries() {
   std::array<std::uint64_t, 13> query{sizeof query};
   const int maps = ::open("/proc/self/maps", O_RDONLY);
@@ -82,7 +82,7 @@ bool kernel_answers_queries() {
   return answers;
 }
 
-/// Around the ends of every mapping; the last one is the kernel's and belongs to no process.
+/// Compares answers around the ends of every mapping; the last one is the kernel's and belongs to no process.
 void expect_the_kernels_answers() {
   const std::vector<Mapping> all = mappings();
   ASSERT_GT(all.size(), 10u);
@@ -129,8 +129,8 @@ TEST(ExecutableMemory, IsLookedForAmongSoManyMappingsOnly) {
   static constexpr std::size_t k_mappings = 5000;
   static constexpr std::size_t k_most_reads = 64 + 2;  // of 1 KiB; and what the file says in pieces of its own size
   EXPECT_TRUE(holds_in_child([] {
-    // Neighbours of different protections are no one mapping; the kernel gives lower and lower addresses, or the next
-    // in one piece.
+    // Neighbours with different protections are not one mapping. The kernel gives lower and lower addresses, or the
+    // next ones in one piece.
     const Addr room = map(PROT_NONE, 2 * k_mappings * k_page);
     for (std::size_t i = 0; i < k_mappings; ++i) protect(room + 2 * i * k_page, PROT_READ);
     const Addr last = room + (2 * k_mappings - 1) * k_page;

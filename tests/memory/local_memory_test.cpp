@@ -1,4 +1,4 @@
-// Local memory never faults, whatever the address; what it reports readable is what the kernel finds readable.
+// Local memory never faults, whatever the address is; it reports as readable what the kernel finds readable.
 #include "jitunwind/unwind_core/memory/local.h"
 
 #include <gtest/gtest.h>
@@ -76,7 +76,7 @@ std::size_t read_by_kernel(Addr at, std::span<std::byte> into) {
   std::size_t done = 0;
   while (done < into.size() && at + done >= at) {
     const std::size_t size = std::min<std::size_t>(into.size() - done, k_page - ((at + done) & (k_page - 1)));
-    // Not pwrite(): the sanitizers' version of it looks at its shadow of `at`, which there may be none of.
+    // pwrite() is not used: the sanitizers' version of it reads the shadow of `at`, which may not exist.
     if (::syscall(SYS_pwrite64, file, static_cast<std::uintptr_t>(at + done), size, 0L, 0L) != static_cast<long>(size))
       break;
     EXPECT_EQ(::pread(file, into.data() + done, size, 0), static_cast<ssize_t>(size));
@@ -173,7 +173,7 @@ TEST(LocalMemory, RandomAddressesAgreeWithTheKernel) {
   const Addr anchors[] = {addr_of(&stack_word), addr_of(&random), addr_of(reinterpret_cast<void*>(&::getpid)), 0};
   int readable = 0;
   for (int i = 0; i < 20000; ++i) {
-    // Around mapped places, in strides that leave them, and anywhere.
+    // The addresses are around mapped places, in strides that leave them, and anywhere.
     const Addr anchor = anchors[random() % std::size(anchors)];
     const Addr anywhere = anchor + ((random() & 0xffffffff) >> (random() % 32)) - (1u << 16);
     const Addr at = static_cast<std::uintptr_t>(anywhere);
@@ -325,7 +325,7 @@ TEST(LocalMemory, ReadsWhatSanitizersPoison) {
 }
 
 #ifndef JITUNWIND_TEST_SANITIZED
-/// Exit status: 1 more for each that can be read, of what can be and 10 of what cannot.
+/// Returns an exit status: 1 for each readable address that is read, and 10 for each unreadable one.
 template <unsigned k_error, bool k_copies>
 void read_in_a_sandbox() {
   const Pages pages("w-");

@@ -18,7 +18,7 @@ namespace {
 
 constexpr Addr k_begin = 0x7000'0000;
 
-/// Pages with random bytes, some of which are missing; the last one that is there may be there in part.
+/// Pages with random bytes, some of which are missing; only a part of the last one may exist.
 class PagedMemory final : public Memory {
  public:
   explicit PagedMemory(std::size_t pages)
@@ -43,7 +43,7 @@ class PagedMemory final : public Memory {
   mutable std::size_t reads = 0;
 };
 
-/// Reads the same of both, and compares.
+/// Reads from both memories and compares.
 void expect_same(const Memory& kept, const PagedMemory& memory, Addr at, std::size_t size) {
   MemoryWindow window;
   std::vector<std::byte> is(size), wanted(size);
@@ -106,7 +106,7 @@ TEST(KeptPages, AreReadAtOnceWhereThatIsAskedFor) {
   EXPECT_EQ(memory.reads, reads);
 }
 
-/// New memory is a page fault a page.
+/// New memory costs a page fault for each page.
 TEST(KeptPages, BeginInTheMemoryOfThoseThatWereThereBefore) {
   const PagedMemory memory(32);
   const auto faults_of = [&](int targets) {
@@ -140,7 +140,7 @@ struct Entries {
   static std::size_t place_of(Addr at) { return static_cast<std::size_t>(at - k_begin); }
   Addr fde(std::size_t number) const { return k_section + 24 + 32 * number; }
   std::size_t number_at(std::size_t page) const { return (page * std::size_t{k_page_size} - 3000) / 32 + 2; }
-  /// Whether what was copied is what is there.
+  /// Returns whether the copied bytes equal the memory.
   bool has(const CopiedEntries& entries, Addr at, std::size_t count) const {
     const SectionBytes section = entries.section();
     return std::memcmp(&section.bytes[static_cast<std::size_t>(at - section.address)], &memory.bytes[place_of(at)],
@@ -221,7 +221,7 @@ Block block_of(std::size_t pages, std::byte first) {
   return block;
 }
 
-/// The largest four of those that are not too large, each as it was given.
+/// The four largest blocks below the limit are kept, each as it was given.
 TEST(SpareBlocks, AreThoseThatWereGiven) {
   SpareBlocks spare;
   EXPECT_TRUE(spare.take(1).empty());

@@ -1,4 +1,4 @@
-// Modules of this process that another function than dl_iterate_phdr lists.
+// Modules of this process that a function other than dl_iterate_phdr lists.
 #include <libunwind.h>
 
 #include <gtest/gtest.h>
@@ -76,7 +76,7 @@ TEST_F(ListedModules, AreAskedOfTheFunctionThatWasSet) {
   }
 }
 
-/// Nothing that is kept of the dynamic linker's modules is used meanwhile.
+/// Kept knowledge of the dynamic linker's modules is not used meanwhile.
 // covers: PI17
 TEST_F(ListedModules, AreNoOthers) {
   (void)pcs_here();
@@ -98,7 +98,7 @@ TEST_F(ListedModules, AreNoOthers) {
   EXPECT_EQ(proc_info_of(here, info), 0);
 }
 
-/// A file that was mapped by hand, as the loaders of other systems do it: code, .eh_frame and .eh_frame_hdr in one
+/// A file that was mapped by hand, as the loaders of other systems do: code, .eh_frame and .eh_frame_hdr in one
 /// segment.
 class PrivateImage {
  public:
@@ -165,7 +165,7 @@ TEST_F(ListedModules, MayBePrivateImages) {
   ASSERT_GT(pcs.size(), 3u);
   const auto in_image = std::find(pcs.begin(), pcs.end(), mapped.address(5));
   ASSERT_NE(in_image, pcs.end());
-  // Behind it call(), where it is a frame of its own, and this function; then the same.
+  // The frames behind it are call(), if that has its own frame, and this function; the rest is the same.
   const auto between = pcs.end() - in_image - 1 - static_cast<std::ptrdiff_t>(direct.size());
   ASSERT_GE(between, 1);
   ASSERT_LE(between, 2);
@@ -185,7 +185,7 @@ TEST_F(ListedModules, MayBePrivateImages) {
   EXPECT_EQ(proc_info_of(reinterpret_cast<const void*>(mapped.address(5)), info), -UNW_ENOINFO);
 }
 
-/// An entry may lead anywhere, such as to memory of this library, which comes and goes between the steps of one walk.
+/// An entry may refer to any memory, such as memory of this library that comes and goes between the steps of one walk.
 class ImageWithItsCieElsewhere {
  public:
   ImageWithItsCieElsewhere() {

@@ -1,5 +1,5 @@
-// Modules of this process, in a PIE, a non-PIE and two kinds of static programs, against the loader's list and the
-// kernel's.
+// Modules of this process, in a PIE, a non-PIE and two kinds of static programs, compared with the loader's list and
+// the kernel's.
 #include "jitunwind/unwind_core/modules/local_modules.h"
 
 #include <dlfcn.h>
@@ -54,15 +54,16 @@ Addr begin_of(const Loaded& object) {
   return object.bias + first->p_vaddr;
 }
 
-/// Kernels for AArch64 put their object between the loader's segments of code and data, which lie 64 KiB apart. glibc's
-/// index takes the object that begins last before an address for the one it may be of: the loader's data is nobody's.
+/// Kernels for AArch64 map their object between the loader's segments of code and data, which lie 64 KiB apart. glibc's
+/// index assumes that an address can only be of the object that begins last before it, so the loader's data belongs to
+/// nobody.
 bool is_behind_another(const Loaded& object, Addr at) {
   return std::ranges::any_of(loaded_objects(), [&](const Loaded& other) {
     return begin_of(object) < begin_of(other) && begin_of(other) <= at;
   });
 }
 
-/// The permissions that /proc/self/maps gives for [begin, end): those of its worst page; "" where a hole is.
+/// Returns the permissions of [begin, end) in /proc/self/maps, those of its worst page; "" if there is a hole.
 std::string permissions(Addr begin, Addr end) {
   std::ifstream maps("/proc/self/maps");
   std::string result = "rwx";

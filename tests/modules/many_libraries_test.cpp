@@ -1,4 +1,4 @@
-// A process with hundreds of libraries, each frame of a stack in another one, while libraries come and go.
+// A process with hundreds of libraries, where each frame of a stack is in another one, while libraries come and go.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -81,7 +81,7 @@ void expect_right_walks(const std::vector<StackFunction>& functions) {
   ASSERT_EQ(scene.found.by_backtrace, scene.found.slowly);
 }
 
-/// KiB of this process that no file is behind.
+/// Returns the KiB of this process that no file backs.
 long anonymous_memory() {
   for (const std::string& line : lines_of(text_of_file("/proc/self/status")))
     if (line.starts_with("RssAnon:")) return std::stol(line.substr(8));
@@ -101,7 +101,7 @@ TEST(ManyLibraries, WalksThroughAllOfThem) {
   EXPECT_LT(taken, k_is_sanitized ? 65536 : 2048) << "more than the tables, and the stack";
 }
 
-/// Others are loaded where one was, between walks and beside them.
+/// Other libraries are loaded where one was, between walks and beside them.
 TEST(ManyLibraries, WalksAreRightWhileTheyComeAndGo) {
   constexpr std::size_t k_loaded = 150, k_depth = 30, k_of_other_thread = 50;
   constexpr int k_rounds = k_is_sanitized ? 30 : 300;

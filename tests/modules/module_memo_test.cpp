@@ -1,4 +1,4 @@
-// Modules that were found before: whatever is remembered is of the key that was asked for.
+// Remembered modules: an answer always belongs to the key that was asked for.
 #include "jitunwind/unwind_core/modules/module_memo_p.h"
 
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ TEST(ModuleMemoTest, NewOnesTakeThePlacesOfOlderOnes) {
   EXPECT_GT(found, 900u);
 }
 
-// dlclose() and dlopen() of another object at the same place.
+// dlclose() and dlopen() put another object at the same place.
 TEST(ModuleMemoTest, AnotherOneAtTheSamePlaceIsNotTheSame) {
   static ModuleMemo memo;
   KeptParts parts;

@@ -95,7 +95,7 @@ std::string procedure_of_frame(Addr at) {
   return found->range.begin == at - 1 && found->range.contains(g_frame->pc()) ? "room_call" : "wrong";
 }
 
-/// Those that a look-up makes.
+/// System calls that a lookup makes.
 constexpr std::array<unsigned, 10> k_stops{
     SYS_rt_sigprocmask, SYS_process_vm_readv, SYS_getpid,   SYS_msync, SYS_openat, SYS_pread64,
     SYS_close,          SYS_newfstatat,       SYS_readlink, SYS_mmap};
@@ -122,7 +122,7 @@ class AskingThread {
     listener_ = listens.get();
     EXPECT_GE(listener_, 0) << std::strerror(errno);
   }
-  /// Nobody listens to its end.
+  /// Nobody listens to the thread's end.
   ~AskingThread() {
     ::close(listener_);
     thread_.join();
@@ -130,14 +130,14 @@ class AskingThread {
   AskingThread(const AskingThread&) = delete;
   AskingThread& operator=(const AskingThread&) = delete;
 
-  /// It waits in a system call of its look-up from then on. False: it has the answer.
+  /// Makes the thread wait in a system call of its lookup. Returns false if it has the answer.
   bool stop() {
     request_ = {};
     EXPECT_EQ(::ioctl(listener_, SECCOMP_IOCTL_NOTIF_RECV, &request_), 0) << std::strerror(errno);
     return request_.data.nr != k_done;
   }
   void go_on() { answer_call({request_.id, 0, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE}); }
-  /// The call is made in its place, in the same process, and returns when `meanwhile` was done.
+  /// Makes the call on behalf of the thread, in the same process, and returns when `meanwhile` was done.
   template <class Do>
   void go_on_after(Do meanwhile) {
     const auto& [nr, arch, ip, args] = request_.data;
@@ -146,7 +146,7 @@ class AskingThread {
     meanwhile();
     answer_call({request_.id, error == 0 ? result : 0, error, 0});
   }
-  /// Precondition: it has it.
+  /// Precondition: the thread has the answer.
   const std::string& answer() const { return answer_; }
 
  private:

@@ -1,6 +1,6 @@
-// Between munmap() and the end of dlclose() the dynamic linker still answers for addresses where nothing is, or already
-// something else: code made at run time that lies there is walked, named and thrown through as anywhere. A filter stops
-// the unloading thread at its munmap(), which is made for it.
+// Between munmap() and the end of dlclose() the dynamic linker still answers for addresses that are unmapped or already
+// reused. Code made at run time at such an address is walked, named and thrown through as anywhere. A filter stops the
+// unloading thread at its munmap(), which is made on its behalf.
 #include <jitunwind/jitunwind.h>
 
 #include <dlfcn.h>
@@ -87,8 +87,8 @@ void expect_throws_through(const JitFrame& frame) {
 class UnloadedLibrary {
  public:
   UnloadedLibrary() {
-    // The first registration of a process waits for the linker's lock; and what else is done once may map memory, which
-    // might lie in the library's place.
+    // The first registration of a process waits for the linker's lock, and other first uses may map memory, which might
+    // take the library's place.
     const JitFrame first;
     expect_whole_walks_through(first);
     expect_throws_through(first);
@@ -97,7 +97,7 @@ class UnloadedLibrary {
       void* const library = ::dlopen(PLUGIN, RTLD_NOW | RTLD_LOCAL);
       void* const function = ::dlsym(library, "room_call");
       EXPECT_EQ(::_dl_find_object(function, &object_), 0);
-      // Known to every memory of modules.
+      // All caches of modules know the library.
       reinterpret_cast<void (*)(void (*)())>(function)([] {
         for (int i = 0; i < 2; ++i) (void)walk_here();
         std::array<void*, 64> frames;
@@ -143,7 +143,7 @@ TEST(UnloadedLibrary, RegisteredCodeInItsPlaceIsWalked) {
   }
 }
 
-/// All that was mapped is mapped again.
+/// The whole mapped range is mapped again.
 TEST(UnloadedLibrary, RegisteredCodeThatFillsItsPlaceIsWalked) {
   const UnloadedLibrary library;
   std::vector<std::unique_ptr<JitFrame>> frames;

@@ -14,8 +14,9 @@
 #include <cstdlib>
 #include <stdexcept>
 
-// Races inside of libLLVM, which is not instrumented: counting references orders what happens before the last of them
-// goes, unseen where it is compiled into the library; and an order of two locks of its own.
+// Suppresses races inside of libLLVM, which is not instrumented. Counting references orders everything before the last
+// reference goes, but the sanitizer does not see that inside the library; and the library has its own order of two
+// locks.
 extern "C" [[gnu::visibility("default")]] const char* __tsan_default_suppressions() {
   return "race:llvm::ThreadSafeRefCountedBase<llvm::orc::ResourceTracker>::Release\n"
          "deadlock:llvm::orc::JITDylib::defineMaterializing\n";

@@ -14,7 +14,7 @@
 
 namespace jitunwind::test {
 
-/// End the program with LLVM's message if there is one.
+/// Ends the program with LLVM's message if there is an error.
 void or_exit(llvm::Error error);
 template <class T>
 T or_exit(llvm::Expected<T> value) {
@@ -32,14 +32,14 @@ class OrcJit {
   llvm::orc::LLJIT& jit() { return *jit_; }
   llvm::orc::JITDylib& dylib(const std::string& name);
 
-  /// Not linked until one of its symbols is looked for.
+  /// The module is linked when one of its symbols is looked up.
   llvm::orc::ResourceTrackerSP add(std::string_view assembly) { return add(jit_->getMainJITDylib(), assembly); }
   llvm::orc::ResourceTrackerSP add(llvm::orc::JITDylib& dylib, std::string_view assembly);
   llvm::orc::ResourceTrackerSP add_object(std::unique_ptr<llvm::MemoryBuffer> object) {
     return add_object(jit_->getMainJITDylib(), std::move(object));
   }
   llvm::orc::ResourceTrackerSP add_object(llvm::orc::JITDylib& dylib, std::unique_ptr<llvm::MemoryBuffer> object);
-  /// The error as text; empty: found.
+  /// Returns the error as text; empty: the symbol was found.
   std::string failure_of(const std::string& symbol);
 
   template <class Function>
@@ -59,7 +59,7 @@ class OrcJit {
 std::unique_ptr<llvm::Module> parse(std::string_view assembly, llvm::LLVMContext& context);
 llvm::orc::ThreadSafeModule module_of(std::string_view assembly);
 
-/// The object file that LLVM makes of it.
+/// Compiles the assembly to an object file.
 std::unique_ptr<llvm::MemoryBuffer> compile(std::string_view assembly, const std::string& name = "compiled");
 
 using Native = long (*)(long);
@@ -118,18 +118,18 @@ pad:
 }
 )";
 
-/// The module with another name for each global symbol: "@outer" becomes "@outer_7".
+/// Returns the module with another name for each global symbol: "@outer" becomes "@outer_7".
 std::string numbered(std::string_view assembly, int number);
 
-/// A native that throws a std::runtime_error if x > 0; else returns x.
+/// Throws a std::runtime_error if x > 0; otherwise returns x.
 long throws(long x);
-/// A native that returns x and leaves the name of the JIT function that called it.
+/// Returns x and records the name of the JIT function that called it.
 long names_caller(long x);
 extern std::string innermost_jit_name;
 
 std::size_t registered();
 
-/// Tests that must leave nothing registered, with each linker.
+/// Runs tests with each linker; they must leave nothing registered.
 class EachLinker : public testing::TestWithParam<Linker> {
  protected:
   ~EachLinker() override { EXPECT_EQ(registered(), 0u); }

@@ -1,7 +1,6 @@
-// One thread calls functions that are compiled when they are called, another one functions that threads of LLVM's
-// compile; all the while a third one's signals make them walk their stacks, by a cursor and for addresses. (Both at
-// once is nothing for LLVM 19: with compile threads a function may be called before those of other modules that it
-// calls are finalised.)
+// One thread calls functions that are compiled when they are called, another one functions that LLVM's threads compile.
+// A third thread's signals make both walk their stacks, by a cursor and for addresses. LLVM 19 cannot do both at once:
+// with compile threads, a function may be called before those of other modules that it calls are finalised.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sched.h>
@@ -47,7 +46,7 @@ void is_right(bool right, const char* what) noexcept {
   g_what_was_wrong = what;
 }
 
-/// The stack's procedures of LLVM's making, innermost first, and what is behind them.
+/// The procedures that LLVM has made on the stack, innermost first, and the frames behind them.
 struct Seen {
   std::array<std::array<char, 32>, 8> names;
   std::size_t jit_frames = 0;

@@ -78,7 +78,7 @@ TEST_P(OrcLifetime, EndsWithTheJit) {
   EXPECT_EQ(registered(), 0u);
 }
 
-/// All that the session says of errors.
+/// Returns all error messages of the session.
 std::vector<std::string> messages_of(OrcJit& jit, const std::string& symbol) {
   std::vector<std::string> messages;
   jit.jit().getExecutionSession().setErrorReporter(
@@ -109,7 +109,7 @@ TEST_P(OrcLifetime, NothingStaysOfALinkThatFailsBehindItsAllocation) {
   EXPECT_EQ(jit.find<Calls>("outer")(names_caller, 1), 3);
 }
 
-/// Refuses what has been finalised.
+/// Refuses code that was finalised.
 struct RefusingPlugin : orc::ObjectLinkingLayer::Plugin {
   llvm::Error notifyEmitted(orc::MaterializationResponsibility&) override {
     seen = registered();

@@ -1,4 +1,4 @@
-// The memory manager in an MCJIT, which has one for all its modules.
+// The memory manager in an MCJIT, which uses one manager for all its modules.
 #include <gtest/gtest.h>
 
 #include <jitunwind/llvm_orc.h>

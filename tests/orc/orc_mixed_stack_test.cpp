@@ -1,4 +1,4 @@
-// One stack of C++, LLVM's and asmjit's code. Under libgcc_s, and again under the exception runtime of our own.
+// One stack of C++, LLVM's and asmjit's code, under libgcc_s and again under our own exception runtime.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -74,7 +74,7 @@ long between(long deed) {
   }
 }
 
-/// A frame that has something else than a frame pointer in rbp.
+/// Makes a frame that keeps something else than a frame pointer in rbp.
 Native asmjit_code(AsmjitRuntime& runtime) {
   using namespace asmjit::x86;
   asmjit::CodeHolder code;
@@ -197,7 +197,7 @@ TEST_P(OrcMixedStack, BelongsToParentAndChild) {
   EXPECT_EQ(registered(), before - 2);
 }
 
-/// A library that is there while the object is.
+/// A library that is loaded as long as the object lives.
 class Library {
  public:
   explicit Library(const char* path) : handle_(::dlopen(path, RTLD_NOW | RTLD_LOCAL)) {

@@ -1,5 +1,5 @@
 // Objects of every kind: without .eh_frame, with a broken one, far from it, with names of any bytes; and the rows of
-// good ones beside those that llvm-dwarfdump reads.
+// good ones, compared with those that llvm-dwarfdump reads.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -69,7 +69,7 @@ TEST_P(OrcObjects, WithoutCodeAreNothing) {
   EXPECT_EQ(registered(), 0u);
 }
 
-/// A copy with the bytes `from` of .eh_frame replaced, at every place.
+/// Returns a copy in which the bytes `from` of .eh_frame are replaced at every place.
 std::unique_ptr<llvm::MemoryBuffer> patched(const llvm::MemoryBuffer& object, std::string_view from,
                                             std::string_view to) {
   std::string bytes = object.getBuffer().str();
@@ -89,7 +89,7 @@ TEST_P(OrcObjects, WithBrokenEhFrameFailToLinkWithOneMessage) {
   std::vector<std::string> messages;
   jit.jit().getExecutionSession().setErrorReporter(
       [&](llvm::Error error) { messages.push_back(llvm::toString(std::move(error))); });
-  // DW_CFA_def_cfa_offset of 16 becomes an instruction that there is not.
+  // DW_CFA_def_cfa_offset of 16 becomes an undefined instruction.
   const auto good = compile(k_local_functions);
   const auto tracker = jit.add_object(patched(*good, std::string_view("\x0e\x10", 2), "\x3f"));
   EXPECT_NE(jit.failure_of("outer"), "");
@@ -121,7 +121,7 @@ define i64 @outer(ptr %native, i64 %x) {
   EXPECT_EQ(innermost_jit_name, "any \x01\x7f\x80\xff \"name\" $(;) %s");
 }
 
-/// Code in the lowest 2 GiB, data, .eh_frame among it, where the kernel puts things.
+/// Puts code into the lowest 2 GiB, and data, including .eh_frame, where the kernel maps memory.
 class FarMapper : public llvm::SectionMemoryManager::MemoryMapper {
  public:
   llvm::sys::MemoryBlock allocateMappedMemory(llvm::SectionMemoryManager::AllocationPurpose purpose, std::size_t size,
@@ -192,7 +192,7 @@ std::string text_of(world::ReferenceRow row) {
   return text;
 }
 
-// Enough values alive over calls to save every preserved register, and a frame of variable size.
+// So many values are alive over calls that every preserved register is saved, and the frame has a variable size.
 constexpr std::string_view k_frames = R"(
 define i64 @many(ptr %f, i64 %x) {
   %a = call i64 %f(i64 1)

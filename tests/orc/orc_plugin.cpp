@@ -1,11 +1,11 @@
-// A library with a copy of its own of ours, whose code is LLVM's.
+// A library with its own copy of our library, whose code LLVM makes.
 #include "tests/orc/orc_jit.h"
 
 namespace {
 std::unique_ptr<jitunwind::test::OrcJit> g_jit;
 }
 
-/// Links `assembly` and returns one of its functions; null: forgets all there was.
+/// Links `assembly` and returns one of its functions; null removes everything.
 extern "C" [[gnu::visibility("default")]] void* plugin_link(const char* assembly, const char* symbol) {
   g_jit.reset();
   if (!assembly) return nullptr;
@@ -16,7 +16,7 @@ extern "C" [[gnu::visibility("default")]] void* plugin_link(const char* assembly
 
 extern "C" [[gnu::visibility("default")]] std::size_t plugin_registered() { return jitunwind::test::registered(); }
 
-/// The name of this copy's procedure that called it.
+/// Returns the name of this copy's procedure that called it.
 extern "C" [[gnu::visibility("default")]] const char* plugin_caller() {
   return jitunwind::test::innermost_jit_name.c_str();
 }

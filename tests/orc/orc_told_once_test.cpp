@@ -1,4 +1,4 @@
-// The system's unwinder is told nothing of code that it asks this library about.
+// The system's unwinder is not told of code that it asks this library about.
 #include <gtest/gtest.h>
 
 #include <dlfcn.h>

@@ -29,7 +29,7 @@ jitunwind::test::ListDescriptor __jit_debug_descriptor;
 
 namespace {
 
-/// The status of a child that runs `action`.
+/// Returns the status of a child that runs `action`.
 template <class Action>
 int status_of_child(Action action) {
   const pid_t child = fork();
@@ -45,10 +45,11 @@ int count_threads() {
   return std::printf("%td threads\n", std::distance(begin(all), end(all))) < 0;
 }
 
-/// Only a process with one thread may.
+/// Only a process with one thread may do this.
 int unshare_users() { return std::printf("%d\n", unshare(CLONE_NEWUSER) == 0 ? 0 : errno) < 0; }
 
-/// Files that it opens then stay its own. Other threads may open files for a moment, at the lowest free numbers.
+/// Files that the program opens must stay its own. Other threads may open files for a moment, at the lowest free
+/// numbers.
 int close_all() {
   constexpr int k_first = 100, k_files = 10;
   for (int i = 3; i < 1024; ++i) close(i);
@@ -108,7 +109,7 @@ int fork_often() {
   return 0;
 }
 
-/// Children that end about when they would begin to be followed.
+/// Forks children that end about when the library would begin to follow them.
 int end_early() {
   for (unsigned i = 0; i < 60; ++i) {
     const auto in_child = [&] {

@@ -1,4 +1,4 @@
-// Programs that are listened to, and do to themselves what a thread in them that they know nothing of might feel.
+// Programs under the listening library that do to themselves what an unknown thread in them might notice.
 #include <gtest/gtest.h>
 
 #include <string>

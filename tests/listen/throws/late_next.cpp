@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t k_page = 4096;
 constexpr std::uint64_t k_nowhere = 0x5'0000'0000;  // which nobody executes
 
-/// An area of a page that catches all, as LuaJIT's.
+/// A catch-all area of a page, as LuaJIT registers it.
 struct Area : ToldFrames {
   explicit Area(std::uint64_t code) : ToldFrames(0x1234, code, k_page) {}
 };

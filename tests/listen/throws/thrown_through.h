@@ -1,5 +1,5 @@
-// Code made at run time that calls through and keeps a frame pointer, and exceptions through it; of a program that has
-// never heard of this library.
+// Code made at run time that calls through and keeps a frame pointer, and exceptions through it, for programs that do
+// not know this library.
 #pragma once
 
 #include <array>
@@ -56,7 +56,7 @@ inline bool is_thrown_through(const void* code) {
   return false;
 }
 
-/// How many of three.
+/// Throws three times, and counts the exceptions that arrive.
 inline int count_thrown_through(const void* code) {
   int caught = 0;
   for (int i = 0; i < 3; ++i) caught += is_thrown_through(code) ? 1 : 0;

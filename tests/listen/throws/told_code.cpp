@@ -1,5 +1,5 @@
-// A JIT that has never heard of this library: code that it tells the unwinder about, and exceptions through that.
-// Compiled for whoever links the listening library (TELLS_STATUS) it also says what was heard.
+// A JIT that does not know this library: it reports code to the unwinder and throws through it. If it is compiled with
+// TELLS_STATUS, for programs that link the listening library, it also prints what was heard.
 #include <sys/mman.h>
 #include <unwind.h>
 

@@ -1,6 +1,6 @@
-// A JIT that says of the same code two things: to libgcc call frame information with a personality routine, and to GDB,
-// in its list, call frame information without one. Exceptions through the code ask the personality routine, whoever
-// heard which.
+// A JIT that reports the same code twice: to libgcc with call frame information that has a personality routine, and to
+// GDB, in its list, with call frame information without one. Exceptions through the code must call the personality
+// routine, whichever report was heard.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@ namespace {
 
 int asked = 0;
 
-/// A frame that catches nothing, and says so each time that it is asked.
+/// The frame catches nothing, and prints a line each time that its routine is called.
 _Unwind_Reason_Code personality(int, _Unwind_Action, _Unwind_Exception_Class, _Unwind_Exception*, _Unwind_Context*) {
   ++asked;
   return _URC_CONTINUE_UNWIND;
