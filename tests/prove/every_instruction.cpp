@@ -1,6 +1,6 @@
-// Every frame that asmjit can make and every idiom of the builders, each executed one instruction at a time: at every
-// boundary and during every call the caller must come out as it was. Prints what was compared; fails on any difference,
-// refusal, or instruction that never ran.
+// Every frame that asmjit can make and every idiom of the builders is executed one instruction at a time: at every
+// boundary and during every call the walked caller must be the true one. Prints the comparisons; fails on any
+// difference, refusal, or instruction that never ran.
 #include <cstdio>
 
 #include "tests/asmjit/frame_runs.h"

@@ -21,9 +21,9 @@ std::ostream& operator<<(std::ostream& out, const NodeRun& run) { return out << 
 
 class Node : public testing::TestWithParam<NodeRun> {};
 
-/// V8 keeps frame pointers and says nothing of its code to unwinders, not even of its own built-in functions: the walk
-/// ends there and says so. elfutils follows frame pointers, as bold guesses do. GDB takes other words for frames, and
-/// is not asked.
+/// V8 keeps frame pointers and gives unwinders no information about its code, not even its own built-in functions: the
+/// walk ends there and reports it. elfutils follows frame pointers, as bold guesses do. GDB takes other words for
+/// frames, and is not asked.
 TEST_P(Node, EndsWhereV8SaysNothingOrFollowsFramePointers) {
   const TemporaryFolder folder;
   std::ofstream(folder / "deep.js") << R"(
@@ -65,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(Runs, Node,
                                                  "--perf-basic-prof --interpreted-frames-native-stack", "outer"}),
                          [](const auto& info) { return std::string(info.param.name); });
 
-/// A server as a user without privileges, in a folder of its own.
+/// Runs a server as an unprivileged user, in its own folder.
 class Server {
  public:
   Server() {
@@ -86,7 +86,7 @@ class Server {
     return as_user("psql -U tester -h '" + data() + "' -c '" + sql + "' postgres");
   }
   bool answers() const { return std::system((client("select 1") + " >/dev/null 2>&1").c_str()) == 0; }
-  /// The postmaster and its children.
+  /// Returns the postmaster and its children.
   std::vector<pid_t> processes() const {
     const std::string first = std::to_string(server_->process());
     std::vector<pid_t> all{server_->process()};
@@ -97,7 +97,7 @@ class Server {
 
  private:
   std::string data() const { return folder_ / "data"; }
-  /// Its programs refuse to be run as root.
+  /// PostgreSQL's programs refuse to run as root.
   static std::string as_user(const std::string& command) {
     const std::string programs = "PATH=" POSTGRES_FOLDER ":$PATH";
     const std::string user =
@@ -114,7 +114,7 @@ TEST(PostgreSql, IsSeenAsByGdbAndElfutils) {
   for (int i = 0; i < 600 && !server.answers(); ++i) ::usleep(100'000);
   ASSERT_TRUE(server.answers());
   const Waiting client(server.client("select pg_sleep(1000)"));
-  // Its helpers have begun, and who answered before has ended.
+  // The helpers have begun, and the process that answered before has ended.
   for (std::vector<pid_t> before; before.size() < 6 || server.processes() != before; ::usleep(500'000))
     before = server.processes();
   std::size_t deepest = 0;

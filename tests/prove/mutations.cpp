@@ -1,7 +1,7 @@
-// Would the single-step judgement notice a wrong description? Every directive of every idiom is dropped, shifted by one
-// instruction, given another register, another value; each mutant is a judge of a run of the real code, whose body
-// destroys every register it saved. A mutant that no boundary shows to be wrong must be equivalent: a symbolic
-// execution of the instructions, which knows nothing of directives, has to prove each of its rows right.
+// Proves that the single-step judgement notices wrong descriptions. Every directive of every idiom is dropped, shifted
+// by one instruction, given another register and another value. Each mutant judges a run of the real code, whose body
+// destroys every register it saved. A mutant that no boundary refutes must be equivalent: a symbolic execution of the
+// instructions, which knows nothing of directives, has to prove each of its rows right.
 //
 // usage: mutations [--every N] [--list]     only each N-th idiom; lists the mutants that are equivalent
 #include <algorithm>
@@ -171,7 +171,7 @@ class Mutator {
   std::vector<Mutation> made_;
 };
 
-/// Rows of one list of regions, unregistered.
+/// Rows of one list of regions that is not registered.
 class DirectiveRows final : public RowSource {
  public:
   DirectiveRows(const Regions& regions, AddrRange range) : procedure_(regions, range), range_(range) {}
@@ -181,7 +181,7 @@ class DirectiveRows final : public RowSource {
     if (!status) return status.error();
     return true;
   }
-  /// Nothing where there is no row.
+  /// Returns false if there is no row.
   bool row(CodeAddress at, FrameRow& out) const {
     return directive_row(procedure_.info(), k_arch, at, nullptr, out).has_value();
   }
@@ -191,7 +191,7 @@ class DirectiveRows final : public RowSource {
   AddrRange range_;
 };
 
-// The proof: what the row says of the caller is what the instructions made.
+// The proof: a row's caller is the one that the instructions have made.
 
 Value location_value(const FrameState& state, const RegRule& rule, RegNum reg) {
   switch (rule.kind) {
@@ -234,7 +234,7 @@ struct Program {
   derivation::CodeTrace trace;
 };
 
-/// "" when every row of the mutant is the original's, or proven right.
+/// Returns "" if every row of the mutant equals the original's or is proven right.
 std::string find_unproven(const Program& program, const DirectiveRows& original, const DirectiveRows& mutant) {
   FrameAnalysis analysis(program.trace, k_arch);
   analysis.run();
@@ -255,7 +255,7 @@ std::string find_unproven(const Program& program, const DirectiveRows& original,
     const Addr pc = program.range.begin + offset;
     const std::string here = "+" + std::to_string(offset);
     if (boundary.state != nullptr && !compare(CodeAddress::interrupted(pc), boundary.state)) unproven = here;
-    // SP of a calling frame is the callee's CFA: SP before the call, whatever the callee takes off the stack.
+    // SP of a calling frame is the callee's CFA: SP before the call, whatever the callee removes from the stack.
     if (before && !compare(CodeAddress::returned_to(pc), &*before)) unproven = "call before " + here;
     before.reset();
     if (boundary.state != nullptr && analysis.calls(boundary.instruction)) {
@@ -295,7 +295,7 @@ struct Figures {
   }
 };
 
-/// Steps through the program once with all mutants as judges.
+/// Steps through the program once, with all mutants as judges.
 void judge(const Program& program, Figures& figures) {
   const Regions regions = regions_of(program.description);
   std::vector<std::int64_t> boundaries;
@@ -315,7 +315,8 @@ void judge(const Program& program, Figures& figures) {
   options.max_texts = 0;
   const auto entry = reinterpret_cast<void (*)()>(program.range.begin);
   const std::vector<SteppedCode> code{{program.name, program.range}};
-  // Both ways out, each at every alignment that a procedure may find: what a realigned frame makes of SP differs.
+  // Takes both exits, each at every alignment that a procedure may meet: a realigned frame moves SP by different
+  // amounts.
   const auto body = [&] {
     for (std::size_t bytes = 0; bytes < 64; bytes += 16)
       for (int turn = 0; turn < 2; ++turn) call_below(entry, bytes);

@@ -1,9 +1,9 @@
-// A program, stopped at random moments: what jitstack prints of its threads, what the program itself sees of the same
-// moment, what elfutils and what GDB see.
+// Stops a program at random moments, and compares jitstack's output for its threads with the stacks that the program
+// itself, elfutils and GDB see at that moment.
 //
 //   random_stops --stops N --gdb-every K [--engine] PROGRAM [ARGUMENT...]
 //
-// The program is run again and again until it was stopped N times. Prints how far it is.
+// The program is run again and again until it was stopped N times. The progress is printed.
 //
 // jitstack and the program agree on all frames of the main thread; elfutils and GDB with jitstack on those of static
 // code, up to the first that was made at run time. GDB takes as long as twenty of the others, and looks at each K-th
@@ -58,7 +58,7 @@ struct Stack {
 };
 using Stacks = std::map<pid_t, Stack>;
 
-/// However it ends.
+/// Returns the output however the command ends.
 std::vector<std::string> lines_by(const std::string& command) {
   int ignored = 0;
   return test::lines_of(test::output_of(command, ignored));
@@ -66,7 +66,8 @@ std::vector<std::string> lines_by(const std::string& command) {
 
 Addr number(const std::string& hex) { return std::stoull(hex, nullptr, 16); }
 
-/// Nothing: the process is traced by another, as by the gcore that it has started itself, and has one tracer.
+/// Returns nothing if another process traces the program, as a gcore that it has started itself does: a process has one
+/// tracer.
 std::optional<Stacks> by_jitstack(pid_t process) {
   Stacks stacks;
   bool is_traced = false;
@@ -95,7 +96,7 @@ Stacks by_eu_stack(pid_t process) {
   return stacks;
 }
 
-/// `frames`: how many of each thread it is asked for, "all" or a number.
+/// `frames` is the number of frames that are asked for in each thread: "all" or a number.
 Stacks by_gdb(pid_t process, const std::string& frames_wanted) {
   Stacks stacks;
   pid_t thread = 0;
@@ -126,8 +127,8 @@ Stacks by_gdb(pid_t process, const std::string& frames_wanted) {
   return stacks;
 }
 
-/// Whether the main thread lets in no signal by which it is asked, as in posix_spawn(): it walks when it does, which is
-/// another moment.
+/// Returns whether the main thread blocks the signal by which it is asked, as in posix_spawn(). It walks when it
+/// unblocks the signal, which is another moment.
 bool blocks_the_question(pid_t process) {
   std::ifstream status("/proc/" + std::to_string(process) + "/status");
   const std::string k_name = "SigBlk:\t";
@@ -188,7 +189,7 @@ class Program {
   pid_t process() const { return process_; }
   bool has_ended() { return has_ended_ || wait(WNOHANG); }
   int status() const { return status_; }
-  /// False: it has ended, or does not do it in a minute.
+  /// Returns false if the program has ended, or does not get there within a minute.
   bool wait_until(const std::function<bool()>& is_so) {
     for (const auto end = Clock::now() + std::chrono::minutes(1); !is_so(); ::usleep(50))
       if (has_ended() || Clock::now() > end) return false;
@@ -200,7 +201,7 @@ class Program {
   }
 
  private:
-  /// True: it has ended.
+  /// Returns true if the program has ended.
   bool wait(int how) {
     int status = 0;
     if (::waitpid(process_, &status, how) != process_) return false;
@@ -226,7 +227,7 @@ class Observer {
       if (programs > 100 * wanted_) return fail("the program ends before it can be stopped");
       Program program(argv_, own_, !is_engine_);
       if (!go(program)) continue;
-      // The first stop of each is anywhere; those that follow come soon.
+      // The first stop of each run is at any time; the following ones come soon.
       for (double most = seconds_; stops_ < wanted_ && stop_once(program, most); most = seconds_ / 8) {
       }
       show_progress(programs + 1);
@@ -241,13 +242,13 @@ class Observer {
   }
 
  private:
-  /// It runs from here on, of which programs that end at once are stopped as well.
+  /// The program runs from here on. Programs that end at once are stopped as well.
   bool go(Program& program) {
     if (!program.wait_until([&] { return own_->state.load() == OwnWalk::k_ready; })) return false;
     own_->state.store(OwnWalk::k_go, std::memory_order_release);
     return true;
   }
-  /// How long it runs.
+  /// Measures how long the program runs.
   bool measure() {
     Program program(argv_, own_, !is_engine_);
     if (!go(program)) return fail("the program has not what walks in it");
@@ -256,7 +257,7 @@ class Observer {
     seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
     return program.has_ended() || fail("the program does not end");
   }
-  /// One line for so many stops, however many programs that takes.
+  /// Prints one line for so many stops, however many programs they take.
   void show_progress(std::size_t programs) {
     constexpr std::size_t k_stops = 20;
     if (stops_ / k_stops == shown_ / k_stops) return;
@@ -265,7 +266,7 @@ class Observer {
     std::fflush(stdout);
   }
 
-  /// More finely than sleeping does it.
+  /// Waits more precisely than sleeping does.
   void wait_at_random(double most_seconds) {
     constexpr double k_fine = 1e-3;
     const double wanted = std::uniform_real_distribution(0.0, most_seconds)(random_);
@@ -300,7 +301,7 @@ class Observer {
       if (!stack.cut.empty() && !is_undescribed) disagree(stack.cut.c_str(), stack, {});
     }
     const bool is_blocked = blocks_the_question(process);
-    // It walks before it executes another instruction.
+    // The program walks before it executes another instruction.
     own_->state.store(OwnWalk::k_go);
     ::syscall(SYS_tgkill, process, process, signal_number());
     ::kill(process, SIGCONT);
@@ -338,7 +339,7 @@ class Observer {
     const std::size_t count = own_->count == own_->frames.size() ? own_->count : ours.frames.size();
     const auto first = std::span(ours.frames).first(std::min(count, ours.frames.size()));
     const bool is_same = std::ranges::equal(first, own.frames, [&](const SeenFrame& a, const SeenFrame& b) {
-      // A system call that is restarted begins again at its instruction of two bytes.
+      // A restarted system call begins again at its instruction of two bytes.
       const bool is_first = &a == &ours.frames.front();
       return (a.pc == b.pc || (is_first && a.pc == b.pc + 2)) && a.origin.starts_with(b.origin);
     });
@@ -347,7 +348,7 @@ class Observer {
     std::printf("its walk ended: %s, %s\n", stop_reason_name(own_->stop), own_->error.data());
   }
 
-  /// `knows_all`: also of code that was made at run time, up to the first guess in a module.
+  /// `knows_all`: the other one also knows code made at run time, up to the first guess in a module.
   void compare_with(const char* who, const Stacks& theirs, const Stacks& ours, std::size_t& count,
                     bool knows_all = false) {
     for (const auto& [thread, stack] : theirs) {

@@ -20,7 +20,7 @@ struct OwnWalk {
     Addr pc;
     RowOrigin origin;
   };
-  /// The program stands in front of main() until it is told to go; it is asked; it has walked.
+  /// The program stands in front of main() until it may go; it is asked; it has walked.
   static constexpr int k_ready = 1, k_go = 2, k_done = 3;
   std::atomic<int> state;
   std::size_t count;

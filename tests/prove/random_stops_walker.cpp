@@ -1,5 +1,5 @@
-// Linked into a program, which does not call it: walks the stack of the thread that gets a signal, from where it was
-// interrupted.
+// This is linked into a program that does not call it. It walks the stack of the thread that gets a signal, from the
+// interrupted code.
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>

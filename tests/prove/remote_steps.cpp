@@ -1,10 +1,10 @@
-// Procedures of another process, run one instruction at a time by a tracer: at every instruction of prologues, bodies
-// and epilogues, and of what they call, the remote engine finds the callers that there are, with their registers.
+// A tracer runs procedures of another process one instruction at a time: at every instruction of prologues, bodies and
+// epilogues, and of their callees, the remote engine finds the true callers with their registers.
 //
 //   remote_steps --instructions N
 //
-// The truth is recorded when a procedure is entered. It is registered by the process itself, and another one with the
-// same addresses follows, so that what is kept of one must not be used for the next.
+// The truth is recorded when a procedure is entered. The process registers the procedure itself, and another one
+// follows at the same addresses, so that kept rows of one must not be used for the next.
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
@@ -44,7 +44,7 @@ struct Chain {
   return result;
 }
 
-/// Three procedures, one on the other; the tracer steps from the breakpoint on until the outermost has returned.
+/// Three procedures call each other; the tracer steps from the breakpoint on until the outermost has returned.
 [[noreturn]] void be_the_target(std::byte* code) {
   ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
   std::mt19937 random(3);
@@ -132,7 +132,8 @@ class Stepper {
     activations_.push_back({sp + 8, return_address ? *return_address : 0, registers});
   }
 
-  /// All callers of procedures, one after the other, each with its registers; a procedure's own is the next frame.
+  /// Compares all callers of procedures, one after the other, with their registers; the next frame has a procedure's
+  /// own.
   void compare(const RegisterFile& registers) {
     const Arch& arch = target_->arch();
     const Addr pc = value(registers, arch.pc);
@@ -194,7 +195,7 @@ int prove(std::size_t instructions) {
     if (::getppid() != tracer) ::_exit(1);
     be_the_target(static_cast<std::byte*>(code));
   }
-  // It begins to be traced before its first breakpoint.
+  // The child begins to be traced before its first breakpoint.
   int status = 0;
   const bool stands = ::waitpid(child, &status, 0) == child && WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP;
   const auto begin = std::chrono::steady_clock::now();

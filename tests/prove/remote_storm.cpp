@@ -1,10 +1,9 @@
-// Walks of another process that registers and cancels procedures without pause, while threads of it call through them.
+// Walks of another process that registers and cancels procedures without pause, while its threads call through them.
 //
 //   remote_storm --walks N
 //
-// The process is stopped at any instruction. Its threads are walked while it stands, and again by what was copied after
-// it has gone on. Each walk is judged by what the thread itself has written down of its calls. Fails on any wrong
-// frame.
+// The process is stopped at any instruction. Its threads are walked while it is stopped, and again from the copy after
+// it has gone on. Each walk is judged by the thread's own record of its calls. Fails on any wrong frame.
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -57,7 +56,7 @@ struct Descent {
 [[gnu::noinline]] void* arrive_from_procedure(void* descent);
 [[gnu::noinline]] void* arrive(void* descent);
 
-/// Through a procedure, or where that is being replaced through other code, to where `next` begins.
+/// Calls the beginning of `next` through a procedure, or through other code if that is being replaced.
 [[gnu::noinline]] void* call(Descent& next) {
   Walker& self = next.self;
   const Pushed pushed(self.shadow);
@@ -139,7 +138,7 @@ bool read_shadow(const Target& target, Addr at, Shadow& out) {
   return out.top != out.calls.data();
 }
 
-/// Procedures of one code may be described by directives or by rows: kinds().
+/// Procedures with one code may be described by directives or by rows: kinds().
 bool is_name_of(std::string_view name, std::span<const std::byte> code) {
   constexpr std::array<std::string_view, 4> k_names{"storm_directives", "storm_rows", "storm_frame_pointer",
                                                     "storm_realigned"};
@@ -156,7 +155,7 @@ class Tracer {
 
   void run(std::size_t walks) {
     while (figures_.walks < walks && figures_.wrong + figures_.too_short == 0) {
-      // A new one knows nothing; an old one has kept rows, and lists.
+      // A new target has no kept rows and lists; an old one has.
       if (figures_.stops % 500 == 0) target_.reset();
       if (!stop()) return;
       ++figures_.stops;
@@ -210,7 +209,7 @@ class Tracer {
     }
     figures_.frames += found.size();
     std::span<const Walked> frames(found);
-    // Above the first call that the thread knows of are those that lead to it.
+    // Frames above the first call that the thread knows lead to that call.
     const auto outermost = std::find_if(frames.rbegin(), frames.rend(), [&](const Walked& frame) {
       return frame.pc == reinterpret_cast<std::uintptr_t>(shadow.calls[0].pc) &&
              frame.sp == reinterpret_cast<std::uintptr_t>(shadow.calls[0].sp);

@@ -1,5 +1,5 @@
 // A tracer that lives on, and targets that stop, end, execute programs, fork, unmap and make threads at any moment:
-// whatever happens while they are attached to, none of their threads is left stopped or traced.
+// whatever happens while they are attached to, no thread is left stopped or traced.
 //
 //   restless_targets --attaches N [--seed S]
 #include <signal.h>
@@ -38,7 +38,7 @@ class Dice {
   ::_exit(1);
 }
 
-/// Its child has the memory of this thread's, which waits for it where no signal and no tracer wakes it.
+/// The child shares this thread's memory, and the thread waits for it where no signal and no tracer wakes it.
 void fork_in_place(unsigned microseconds) {
   if (const pid_t child = ::vfork(); child == 0) {
     ::usleep(microseconds);
@@ -48,7 +48,7 @@ void fork_in_place(unsigned microseconds) {
   }
 }
 
-/// Code that is there for as long as it is called.
+/// Calls code that exists only as long as it is called.
 void call_and_unmap() {
   constexpr unsigned char k_return = 0xc3;
   constexpr std::size_t k_size = 4096;
@@ -104,7 +104,7 @@ void live(Dice dice, bool is_first) {
   ::_exit(1);
 }
 
-/// The processes that are looked at, one after the other is made anew when it has ended.
+/// The processes that are looked at; a process that has ended is replaced by a new one.
 class Targets {
  public:
   explicit Targets(Dice& dice) : dice_(dice) {}
@@ -134,7 +134,7 @@ class Targets {
   std::array<pid_t, 4> all_{};
 };
 
-/// "": none of its threads is.
+/// Returns "" if none of its threads is traced.
 std::string who_is_traced(pid_t process) {
   for (const pid_t thread : ProcessFolder(process).threads()) {
     const auto status = ProcessFolder(thread).status();

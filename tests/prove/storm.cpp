@@ -1,5 +1,5 @@
 // A storm of threads, signals, throws, forks, code that comes and goes, libraries in its place, cancelled threads,
-// names and memory that fails: each walk is judged by what the thread knows of its own calls.
+// names and failing memory: each walk is judged by the thread's own record of its calls.
 //   storm [--seconds N] [--seed N]
 #include <dlfcn.h>
 #include <pthread.h>
@@ -50,7 +50,7 @@ constexpr std::array k_roles{Role{"worker 1", &descend_again_and_again, false},
                              Role{"squatter", &squat, true},
                              Role{"namer", &ask_names, false}};
 
-/// Is cancelled, or ends itself, again and again.
+/// The thread is cancelled, or ends itself, again and again.
 void* be_cancelled(void* thread) {
   Thread& self = *static_cast<Thread*>(thread);
   run(self, &descend_to_be_cancelled, self.random() % 2 == 0);
@@ -72,8 +72,8 @@ void cancel_one(Thread& cancelled, Thread& self) {
 
 void* end_at_once(void* /*nothing*/) { ::pthread_exit(nullptr); }
 
-/// The C library does it for the first thread that is cancelled or ends itself, and ends the program where memory fails
-/// meanwhile, as it does in descents.
+/// The C library loads libgcc_s for the first thread that is cancelled or ends itself, and ends the program if memory
+/// fails meanwhile, as it does in descents.
 void let_libgcc_be_loaded() {
   pthread_t thread;
   if (::pthread_create(&thread, nullptr, &end_at_once, nullptr) != 0) std::abort();
@@ -101,7 +101,7 @@ void print_figures(unsigned seconds) {
   std::fflush(stdout);
 }
 
-/// Ends the process where a thread does not come on.
+/// Ends the process if a thread makes no progress.
 class Watch {
  public:
   explicit Watch(const std::vector<std::unique_ptr<Thread>>& threads) : threads_(threads), seen_(threads.size()) {}
@@ -127,7 +127,7 @@ class Watch {
   std::vector<Seen> seen_;
 };
 
-/// Nothing is wrong, and whatever was to be tested has happened.
+/// Checks that nothing is wrong, and that everything to be tested has happened.
 int verdict() {
   const Counters& c = counters();
   bool is_good = c.wrong == 0 && c.too_short == 0 && c.crashes == 0;

@@ -20,7 +20,7 @@ using test::Bytes, test::FailingMemory;
 
 enum class Form { directives, rows, frame_pointer, realigned };
 
-/// Pushes the caller's frame and its own on the shadow in rdx, of which rbx knows from now on; calls rdi with rsi;
+/// Emits code that pushes the caller's frame and its own on the shadow in rdx, which rbx keeps; calls rdi with rsi;
 /// pops.
 void push_and_call(Bytes& code) {
   code.add({0x48, 0x89, 0x41, 0x08});  // mov [rcx+8], rax: the caller's SP

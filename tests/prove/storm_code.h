@@ -19,7 +19,7 @@ using Callee = void* (*)(void*);
 /// through.
 using Through = void* (*)(Callee function, void* argument, Shadow* shadow);
 
-/// Who may run what, and when it is replaced. Closed at first.
+/// Guards code against being replaced while it runs. A gate is closed at first.
 class Gate {
  public:
   bool enter() {
@@ -28,9 +28,9 @@ class Gate {
     return false;
   }
   void leave() { state_.fetch_sub(1, std::memory_order_release); }
-  /// Comes back when nobody is inside.
+  /// Returns when nobody is inside.
   void close();
-  /// False: somebody is inside, and it stays open.
+  /// Returns false if somebody is inside; the gate stays open then.
   bool close_if_empty();
   void open() { state_.fetch_and(~k_closed, std::memory_order_release); }
 
@@ -50,13 +50,13 @@ const std::vector<Kind>& kinds();
 
 inline constexpr std::size_t k_slot_size = 256;
 
-/// A place for one procedure after the other.
+/// A place for successive procedures.
 class Slot {
  public:
   Slot() = default;
   explicit Slot(void* code) : code_(static_cast<std::uint8_t*>(code)) {}
 
-  /// Precondition of all: the gate is closed. Registers under memory that fails, as often as it takes.
+  /// Precondition of all functions: the gate is closed. Registers under failing memory, as often as it takes.
   void fill(std::mt19937& random);
   void empty(std::mt19937& random);
   Through code() const { return reinterpret_cast<Through>(code_); }
@@ -69,7 +69,7 @@ class Slot {
   Gate gate_;
 };
 
-/// Inside of a gate, if it was open.
+/// Enters a gate if it is open, as long as the object lives.
 class User {
  public:
   explicit User(Gate& gate) : gate_(gate), is_inside_(gate.enter()) {}
@@ -85,11 +85,11 @@ class User {
   bool is_inside_;
 };
 
-/// Memory for code, whatever fails otherwise. Null: it is not free. `at` null: anywhere.
+/// Maps memory for code even if other memory fails. Returns null if the place is not free; `at` null: any place.
 void* map_code(void* at, std::size_t size) noexcept;
 void unmap_code(void* code, std::size_t size) noexcept;
 
-/// Many slots that stay.
+/// Many slots that are never removed.
 class Arena {
  public:
   Arena();
@@ -99,7 +99,7 @@ class Arena {
 
   Slot& any(std::mt19937& random) { return slots_[random() % k_slots]; }
   bool contains(Addr pc) const { return pc - begin_ < k_slots * k_slot_size; }
-  /// Another procedure in one of them, unless somebody runs it.
+  /// Replaces the procedure of one slot, unless somebody runs it.
   bool replace_one(std::mt19937& random);
   void fill_all(std::mt19937& random);
 

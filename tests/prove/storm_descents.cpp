@@ -62,7 +62,7 @@ struct Thrown {
   return result;
 }
 
-/// Through something, to where `next` begins.
+/// Calls the beginning of `next` through some code.
 [[gnu::noinline]] void* call(Descent& next) {
   Thread& self = *next.self;
   const Pushed pushed(self.shadow);
@@ -123,7 +123,7 @@ struct Thrown {
 [[noreturn, gnu::noinline]] void wait_for_cancel(Thread& self) {
   const Leaving leaving(self.shadow);
   for (;;) {
-    // A thread that is cancelled within a call of ThreadSanitizer's own stays there, as far as that knows.
+    // ThreadSanitizer believes that a thread which is cancelled within a call of its own stays there.
     if (!k_is_sanitized && self.random() % 2 == 0)
       ::pause();
     else
@@ -131,8 +131,9 @@ struct Thrown {
   }
 }
 
-/// It has the calling thread alone, and what the others were doing is never finished: so is an allocation in a
-/// sanitizer that does not hold its locks across fork(), as libasan of gcc 12, and a child that allocates waits for it.
+/// The child has the calling thread alone, and the work of the others is never finished. That includes an allocation in
+/// a sanitizer that does not hold its locks across fork(), as libasan of gcc 12: a child that allocates would wait for
+/// it.
 [[gnu::noinline]] int be_a_child(Thread& self) {
   const Pushed pushed(self.shadow);
   ::alarm(k_child_seconds);

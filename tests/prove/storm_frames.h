@@ -1,4 +1,4 @@
-// Frames that descents go through and come back from, in this process's storm and in another process.
+// Frames that descents pass in both directions, in this process's storm and in another process.
 #pragma once
 
 #include "tests/prove/storm_code.h"
@@ -13,7 +13,7 @@ namespace jitunwind::storm {
   return function(argument);
 }
 
-/// `value`, which is not returned by who returned it.
+/// Returns `value` in a way that prevents a tail call, so that the calling function keeps its frame.
 [[gnu::always_inline]] inline void* returned(void* value) {
   asm volatile("" : "+r"(value));
   return value;

@@ -7,7 +7,7 @@
 
 namespace jitunwind::storm {
 
-/// Precondition: a thread has ended, which loads libgcc_s. Throws where its functions are not as they are known.
+/// Precondition: a thread has ended, which loads libgcc_s. Throws if libgcc_s's functions have changed.
 void find_where_libgcc_lands();
 
 bool is_where_libgcc_lands(Addr pc) noexcept;

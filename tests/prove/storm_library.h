@@ -1,4 +1,4 @@
-// A library that is loaded and unloaded, and code made at run time in the very place.
+// A library that is loaded and unloaded, and code made at run time in its place.
 #pragma once
 
 #include <atomic>
@@ -9,17 +9,17 @@ namespace jitunwind::storm {
 
 struct Thread;
 
-/// While the gate is open `call` is a function of the library, or a procedure in its place.
+/// While the gate is open, `call` is a function of the library, or a procedure in its place.
 class Library {
  public:
   Gate& gate() { return gate_; }
   Through call() const { return call_; }
-  /// Whether callees push the frame of call() themselves, as they do for a library's function.
+  /// Returns whether callees push the frame of call() themselves, as they do for a library's function.
   bool is_loaded() const { return is_loaded_; }
   /// The address where it was loaded last; 0: it was not loaded yet.
   Addr last_begin() const { return last_begin_; }
 
-  /// Load, unload, code in its place, and again.
+  /// Loads, unloads, puts code in its place, and begins again.
   void come_and_go(Thread& self);
 
  private:

@@ -13,7 +13,7 @@ bool is(const Walked& frame, const Call& call) {
   return frame.pc == number(call.pc) && (frame.sp == 0 || frame.sp == number(call.sp));
 }
 
-/// A procedure that has pushed itself, and does not call yet, or no more.
+/// The frame is a procedure's that has pushed itself, and does not call yet, or no longer does.
 bool is_interrupted(const Walked& frame, const Call& call, Addr interrupted) {
   return frame.pc == interrupted && frame.pc / k_slot == number(call.pc) / k_slot &&
          (frame.sp == 0 || frame.sp == number(call.sp));

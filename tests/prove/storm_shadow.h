@@ -9,16 +9,16 @@
 
 namespace jitunwind::storm {
 
-/// A frame that has called: where the call returns to, and SP there.
+/// A frame that has called: the address to which the call returns, and SP there.
 struct Call {
   void* pc;
   void* sp;
 };
 
-/// Written by its thread, read by its handlers: a call is on it from the one instruction that moves `top`.
+/// The thread writes it and its handlers read it: a call is on it after the one instruction that moves `top`.
 struct Shadow {
   Call* top = nullptr;  ///< the first member: code made at run time and the plugin push here as well
-  /// While the stack is being unwound: which are still on it. Those above may be gone. Null: all are there.
+  /// While the stack is being unwound: the calls below are still on it, those above may be gone. Null: all are there.
   Call* certain = nullptr;
   Call* base = nullptr;  ///< of the thread itself
   bool is_kept = false;
@@ -30,11 +30,11 @@ struct Shadow {
   }
 };
 
-/// Handlers see what is before it before what is behind it.
+/// Orders writes for handlers: they see the earlier before the later.
 inline void in_order() { asm volatile("" ::: "memory"); }
 
-/// The frame that called the function in which it is, for as long as it lives. Every function between two that push
-/// pushes as well.
+/// Pushes the frame that called the enclosing function, as long as the object lives. Every function between two that
+/// push must push as well.
 class Pushed {
  public:
   [[gnu::always_inline]] explicit Pushed(Shadow& shadow, void* pc = __builtin_return_address(0),
@@ -81,11 +81,12 @@ struct Walked {
 
 enum class Verdict { right, wrong, too_short };
 
-/// Whether code at an address was made at run time, and pushes itself before it calls.
+/// Returns whether code at an address was made at run time, and pushes itself before it calls.
 using IsProcedure = bool (*)(Addr pc);
 
-/// The frames of the shadow have to be there, all, each with its SP, and nothing in between. Further in, where nothing
-/// has been pushed yet, no procedure may be but the one that was interrupted. `interrupted` 0: not known.
+/// Judges a walk: it must have all frames of the shadow, each with its SP, and nothing in between. No procedure may
+/// be in the inner frames, where nothing has been pushed yet, except for the interrupted one. `interrupted` 0: not
+/// known.
 Verdict judge(const Shadow& shadow, std::span<const Walked> walk, Addr interrupted, IsProcedure is_procedure) noexcept;
 
 }  // namespace jitunwind::storm

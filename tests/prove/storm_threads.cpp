@@ -49,7 +49,7 @@ bool is_procedure(Addr pc) { return arena->contains(pc); }
 
 using Walk = std::array<Walked, k_most_frames>;
 
-/// The first walk that was wrong or short, beside the calls that its thread knows of.
+/// The first wrong or short walk, beside the calls that its thread knows.
 struct BadWalk {
   std::atomic<bool> is_taken{false};
   Verdict verdict{};
@@ -80,7 +80,7 @@ void note_bad(const Thread& thread, Verdict verdict, const char* by, std::span<c
   bad_walk.certain = thread.shadow.count_of_certain();
 }
 
-/// A name of a procedure is what it was registered under.
+/// Returns whether a procedure's name is the registered one.
 bool is_named(unw_cursor_t& cursor, Addr pc) {
   if (!is_procedure(pc)) return true;
   std::array<char, 64> name{};
@@ -197,7 +197,7 @@ void on_crash(int number, siginfo_t* info, void* context) {
 
 void on_stuck(int, siginfo_t*, void*) { say_own_walk(); }
 
-/// CLOCK_MONOTONIC: what counts the processor's time ticks 250 times a second at most.
+/// The timer uses CLOCK_MONOTONIC, because clocks of processor time tick 250 times a second at most.
 class Timer {
  public:
   Timer() {
@@ -240,7 +240,7 @@ class HandlerStack {
   stack_t before_{};
 };
 
-/// The thread's shadow is kept, and begins with the frames of `outer`, from the cursor's caller on.
+/// Keeps the thread's shadow, which begins with the frames of `outer`, from the cursor's caller on.
 class KeptShadow {
  public:
   KeptShadow(Thread& thread, unw_cursor_t& outer) : thread_(thread) {
@@ -279,8 +279,8 @@ void handle(int number, void (*handler)(int, siginfo_t*, void*)) {
   struct sigaction action {};
   action.sa_sigaction = handler;
   action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-  // All, with those that the C library has for itself: a cancellation that came in a handler which interrupted a
-  // cancellation point would unwind through the handler, whatever that does (glibc's bug 12683).
+  // All signals are blocked, including those that the C library uses itself: a cancellation that arrives in a handler
+  // which interrupted a cancellation point would unwind through the handler (glibc's bug 12683).
   std::memset(&action.sa_mask, 0xff, sizeof action.sa_mask);
   ::sigaction(number, &action, nullptr);
 }

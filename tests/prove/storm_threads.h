@@ -1,4 +1,4 @@
-// Threads of the storm: each has a shadow, is interrupted and walked 5000 times a second, and says what it is doing.
+// Threads of the storm: each has a shadow, is interrupted and walked 5000 times a second, and reports what it is doing.
 #pragma once
 
 #include <atomic>
@@ -53,24 +53,23 @@ struct Thread {
   }
 };
 
-/// Runs `body` on the calling thread, whose shadow is kept meanwhile. `has_a_handler_stack`: its handlers run on
-/// another one.
+/// Runs `body` on the calling thread and keeps its shadow. `has_a_handler_stack`: its handlers run on another stack.
 void run(Thread& thread, void (*body)(Thread&), bool has_a_handler_stack);
 
-/// A walk of the calling thread from here.
+/// Walks the calling thread from here, and judges the walk.
 void judge_own_walk(Thread& thread);
 
-/// Some address that was found on a stack lately; 0: none yet.
+/// Returns an address that was found on a stack recently; 0: none yet.
 Addr any_walked_address(std::mt19937& random) noexcept;
 
-/// Handlers of the storm's signal, and of those that end it.
+/// Installs handlers of the storm's signal, and of the signals that end it.
 void install_handlers(unsigned seed, const Arena& arena);
-/// Beside walks: `what` is said at the end, if it was the first.
+/// Counts a mistake that is not a walk's; `what` is printed at the end if it was the first.
 void count_wrong(const char* what) noexcept;
 
 /// Prints the findings of the first wrong or short walk to standard error. Returns false if there was none.
 bool print_first_bad_walk() noexcept;
-/// A thread that does not come on: what it does, and its stack, as it finds it itself.
+/// Prints what a thread without progress does, and its stack as the thread itself finds it.
 void print_stuck(const Thread& thread) noexcept;
 
 }  // namespace jitunwind::storm

@@ -1,5 +1,5 @@
-// A thread that somebody cancels while it registers, cancels, waits or walks goes on until it comes back: no function
-// is a cancellation point, for in one that is noexcept the process would end.
+// A thread that is cancelled while it registers, cancels, waits or walks continues until it comes back: no function is
+// a cancellation point, since in a noexcept one the process would end.
 #include <jitunwind/gdb.h>
 #include <jitunwind/jitunwind.h>
 
@@ -24,7 +24,7 @@ using registry_test::procedure;
 
 constexpr std::uint64_t k_code = 0x41000000;
 
-/// A thread with a cancellation pending, or to come, until it asks for it itself.
+/// A thread with a pending or coming cancellation, which takes effect when the thread asks for it.
 class CancelledThread {
  public:
   explicit CancelledThread(std::function<void()> work) : work_(std::move(work)) {

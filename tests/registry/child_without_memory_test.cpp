@@ -1,5 +1,5 @@
-// A child without memory, forked while another thread of its parent had a lock of the C++ library's: that of the pool
-// from which exceptions are taken where there is no memory.
+// A child without memory, forked while another thread of its parent held a lock of the C++ library's: that of the pool
+// of exceptions for the case that memory is exhausted.
 #include <libunwind.h>
 
 #include <dlfcn.h>
@@ -92,7 +92,7 @@ TEST(ChildWithoutMemory, WaitsForNobody) {
   const auto description = test::host::describe("code").build();
   ASSERT_TRUE(description);
   unw_dyn_info_t info = procedure(k_code, 16);
-  // The child needs no more of the registry's own memory than there is.
+  // The child needs no more of the registry's own memory than exists.
   ASSERT_TRUE(register_procedure(&info));
   ASSERT_TRUE(cancel_procedure(&info));
   RegistrationBatch batch;

@@ -25,8 +25,8 @@ class EveryInstruction {
   EveryInstruction(const EveryInstruction&) = delete;
   EveryInstruction& operator=(const EveryInstruction&) = delete;
 
-  /// Number of instructions, counted up to the `last`. `visit` runs behind each one from the `first` to the `last`, the
-  /// trap flag off.
+  /// Returns the number of instructions, counted up to the `last`. `visit` runs behind each one from the `first` to the
+  /// `last`, with the trap flag off.
   template <class Code>
   std::size_t run(Visit visit, void* argument, Code&& code, std::size_t first = 0,
                   std::size_t last = ~std::size_t{0}) noexcept {

@@ -1,6 +1,6 @@
 // fork in a handler behind every single instruction of register, cancel and walks. The child walks, looks up and throws
-// at once; when what was interrupted has come to its end, it registers and cancels as well. Nothing waits.
-// Walks have many instructions: as a test it forks behind some of theirs, as a proof behind all (FORK_AT_EVERY).
+// at once; when the interrupted function has ended, it also registers and cancels. Nothing waits. Walks have many
+// instructions: the test forks behind some of theirs, the proof behind all (FORK_AT_EVERY).
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -33,7 +33,7 @@ struct Scene {
   int wrong = 0;  // the first status that was not 0
 };
 
-/// Frames below `scene.frame`, which a walk sees.
+/// Counts the frames below `scene.frame` that a walk sees.
 std::size_t frames_through(Scene& scene) {
   std::size_t count = 0;
   (void)scene.frame(

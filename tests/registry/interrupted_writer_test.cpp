@@ -18,7 +18,7 @@ using namespace registry_test;
 
 constexpr std::uint64_t k_code = 0x20000000;
 
-/// The first thing that was wrong; handlers must not allocate.
+/// Keeps the first mistake; handlers must not allocate.
 struct Verdict {
   const char* text = nullptr;
   std::uint64_t detail = 0;
@@ -171,7 +171,7 @@ TEST_F(InterruptedWriter, LookupsAreRightAtEveryInstruction) {
   watch(all), expect_after({nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr});
   run("cancel, last one", [&] { (void)cancel_procedure(&stays); });
 
-  // Nodes that were others' before.
+  // These nodes belonged to others before.
   for (int i = 0; i < 40; ++i) {
     ASSERT_TRUE(register_procedure(&below));
     ASSERT_TRUE(cancel_procedure(&below));
@@ -182,7 +182,7 @@ TEST_F(InterruptedWriter, LookupsAreRightAtEveryInstruction) {
   watch(all), expect_after({nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr});
   run("cancel of all", [&] { (void)cancel_procedures(std::array{&above, &below, &stays}); });
 
-  // So many places where code was that memory of the first is given back.
+  // There are so many places that memory of the first is given back.
   const auto place = [&](std::uint64_t i) { return c + (i << 22); };
   ASSERT_TRUE(register_procedure(&stays));
   std::uint64_t i = 1;
@@ -202,8 +202,8 @@ TEST_F(InterruptedWriter, LookupsAreRightAtEveryInstruction) {
               total_lookups_);
 }
 
-// A lookup that is disturbed behind every one of its instructions: what it looks for is replaced, in the same cell, by
-// one of another size class or the same. It ends, and what it found was the newest at some moment.
+// A lookup that is disturbed behind each of its instructions: the procedure that it looks for is replaced, in the same
+// cell, by one of another or the same size class. The lookup ends, and its answer was the newest at some moment.
 struct Disturbance {
   std::vector<unw_dyn_info_t> infos;
   std::vector<RetireTicket> tickets;
@@ -288,7 +288,7 @@ class World {
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  /// The calling thread stands still while `work` runs on the other one.
+  /// Stops the calling thread while `work` runs on the other one.
   void stop_and(void (*work)(void*), void* argument) noexcept {
     work_ = work;
     argument_ = argument;
@@ -384,8 +384,8 @@ struct Scenario {
 /// before it.
 constexpr std::size_t k_window = 100;
 
-/// The writer runs to the instruction `first`; there and at the next k_window ones the world stops for a collection.
-/// Number of stops.
+/// Runs the writer to the instruction `first`; there and at the next k_window ones the world stops for a collection.
+/// Returns the number of stops.
 std::size_t collect_from(const Scenario& scenario, std::size_t first, std::size_t& without_lock) {
   EveryInstruction every;
   World world;

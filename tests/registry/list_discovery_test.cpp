@@ -1,5 +1,5 @@
-// The list found from outside by the ELF note alone, in programs of every kind; and what binutils say about note and
-// symbol.
+// The list is found from outside by the ELF note alone, in programs of every kind; binutils agree about the note and
+// the symbol.
 #include <elf.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -66,7 +66,7 @@ class Child {
     std::array<char, 100> line{};
     return std::fgets(line.data(), line.size(), from_) == nullptr ? "" : line.data();
   }
-  /// Once the program runs: what is opened before is the memory of this one.
+  /// Must be called once the program runs: memory that is opened before is that of this program.
   void open_memory() { memory_ = open(("/proc/" + std::to_string(process_) + "/mem").c_str(), O_RDONLY); }
   int finish() {
     close(to_);
@@ -122,7 +122,7 @@ std::vector<std::uint64_t> read_notes(const Child& child, std::uint64_t at, std:
   return found;
 }
 
-/// Through the program headers of every mapped object, from memory only.
+/// Finds the notes by the program headers of every mapped object, from memory only.
 std::vector<std::uint64_t> find_by_notes(const Child& child, std::uint32_t type) {
   std::vector<std::uint64_t> found;
   for (const std::string& line : lines_of(text_of_file(child.maps_path()))) {
@@ -233,7 +233,7 @@ TEST(ListDiscovery, SymbolIsTheObjectOf16Bytes) {
     const std::string all = output_of("readelf -sW '" + std::string(kind.carrier) + "'");
     EXPECT_TRUE(has_match(all, symbol)) << kind.name;
   }
-  // Exported by a program that asks for it, as section 2 of the protocol says.
+  // A program that asks for it exports the symbol, as section 2 of the protocol says.
   const std::string exported = output_of("readelf --dyn-syms -W '" LIST_HOLDER_ARCHIVE "'");
   EXPECT_TRUE(has_match(exported, symbol)) << exported;
 }

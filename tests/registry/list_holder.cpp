@@ -1,4 +1,5 @@
-// A process for others to look into: registers procedures, says where the list is, waits for the end of its input.
+// A process that others look into: it registers procedures, prints the list's address, and waits for the end of its
+// input.
 #include <cstdio>
 
 #include "jitunwind/dyn_info/registry/registry.h"
@@ -18,7 +19,7 @@ struct CancelsAtExit {
   }
 } cancels_at_exit;
 
-/// Registers before main.
+/// This registers before main.
 const bool registered_early = [] {
   cancels_at_exit.info.start_ip = 0x9000;
   cancels_at_exit.info.end_ip = 0x9010;

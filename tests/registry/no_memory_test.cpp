@@ -1,4 +1,4 @@
-// Registering where a mapping fails; taking out where all do.
+// Registering fails if a mapping fails; cancelling works even if all fail.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -44,7 +44,7 @@ using jitunwind::test::NoMemory;
 
 constexpr std::uint64_t k_code = 0x40000000;
 
-/// Within a scope, mappings fail.
+/// Makes mappings fail within a scope.
 class FailingMappings {
  public:
   explicit FailingMappings(unsigned which) : state_{0, which} { mappings = &state_; }
@@ -57,7 +57,7 @@ class FailingMappings {
   Mappings state_;
 };
 
-/// A throw through `frame` arrives.
+/// Returns whether a throw through `frame` arrives.
 bool can_be_thrown_through(const JitFrame& frame) {
   try {
     frame([](void*) -> void* { throw 1; }, nullptr);
@@ -87,7 +87,7 @@ enum Outcome { passed = 17, mapped_less = 18 };
   _exit(asked < n ? mapped_less : passed);
 }
 
-/// How a child that registers with the n-th mapping failing ends.
+/// Returns the status of a child that registers with the n-th mapping failing.
 int outcome(unsigned n) {
   const pid_t child = fork();
   if (child == 0) register_first(n);
@@ -125,7 +125,7 @@ TEST(NoMemoryForTheRegistry, BatchIsTakenOutAllTheSame) {
   EXPECT_EQ(registry_statistics().registered, 0u);
 }
 
-// Records of batches are used up by such as nobody has reclaimed yet.
+// Batches that nobody has reclaimed use up the records of batches.
 TEST(NoMemoryForTheRegistry, BatchIsTakenOutWithoutARecord) {
   std::vector<unw_dyn_info_t> retired(300, procedure(k_code, 16));
   std::array<unw_dyn_info_t, 3> cancelled{procedure(k_code + 64, 16), procedure(k_code + 128, 16),

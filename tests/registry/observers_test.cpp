@@ -1,4 +1,4 @@
-// Observers of the registry: what they are told, when, and among threads. Runs under the thread sanitizer as well.
+// Observers of the registry: the reports, their times, and several threads. Runs under ThreadSanitizer as well.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 
 constexpr std::uint64_t k_code = 0x50000000;
 
-/// Keeps what it was told as any adapter would, and reads each descriptor under a hold.
+/// Keeps the reports as any adapter would, and reads each descriptor under a hold.
 class Mirror final : public RegistryObserver {
  public:
   void registered(std::span<const RegisteredProcedure> procedures) noexcept override {
@@ -150,7 +150,7 @@ TEST(Observers, CallbacksAreRefusedAsWriters) {
   ASSERT_TRUE(detach_observer(writer));
 }
 
-// A hold on one registration, not on what covers the address now.
+// Holds one registration, not whatever covers the address now.
 TEST(Observers, HoldByKey) {
   unw_dyn_info_t below = numbered(1), above = numbered(1);
   Mirror mirror;
@@ -203,7 +203,7 @@ TEST(Observers, ChildOfForkGoesOn) {
   ASSERT_TRUE(detach_observer(mirror));
 }
 
-/// Registers, cancels and retires heap descriptors, which are overwritten and freed as soon as they may be.
+/// Registers, cancels and retires heap descriptors, which are overwritten and freed as soon as possible.
 void churn(std::uint64_t thread, const std::atomic<bool>& stop) {
   for (std::uint64_t i = 0; !stop; ++i) {
     std::vector<std::unique_ptr<unw_dyn_info_t>> owned;
@@ -224,8 +224,8 @@ void churn(std::uint64_t thread, const std::atomic<bool>& stop) {
   }
 }
 
-// Observers come and go while others register, cancel and retire. Each ends up with what is registered, no more and no
-// less, is never called by two threads at once, and never reads what is not registered.
+// Observers come and go while others register, cancel and retire. Each ends with exactly the registered procedures, is
+// never called by two threads at once, and never reads an unregistered descriptor.
 TEST(Observers, ComeAndGoAmongThreads) {
   constexpr std::uint64_t k_threads = 3;
   unw_dyn_info_t stays = numbered(0);

@@ -33,7 +33,7 @@ inline std::vector<const unw_dyn_info_t*> listed() {
   return found;
 }
 
-/// "" for success.
+/// Returns "" for success.
 template <class T>
 std::string error_of(const jitunwind::Result<T>& result) {
   return result ? "" : jitunwind::error_name(result.error().code);

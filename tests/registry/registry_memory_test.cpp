@@ -39,7 +39,7 @@ std::size_t resident_bytes() {
   return (resident - shared) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
-/// Or memory would count as used by 2 MiB at a time, where the kernel has such pages.
+/// Otherwise memory would count as used by 2 MiB at a time, if the kernel has such pages.
 const int without_huge_pages = ::prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 
 struct Memory {
@@ -58,7 +58,7 @@ void expect_at_most(std::size_t more, const Memory& before) {
               static_cast<std::ptrdiff_t>(now.resident - before.resident));
 }
 
-/// Anywhere in the addresses of a process.
+/// Returns any address of a process.
 std::uint64_t random_place(std::mt19937_64& random) { return random() % (std::uint64_t{1} << 47); }
 
 constexpr std::size_t k_constant = std::size_t{14} << 20;
@@ -102,8 +102,8 @@ TEST(RegistryMemory, WhatManyTookIsGivenBack) {
   expect_at_most(k_constant, before);
 }
 
-// Memory comes and goes around both: at any moment one procedure covers the address that stays, and the one that moves
-// is where it was said to be.
+// Memory comes and goes around both: one procedure always covers the address that stays, and the moving one is at its
+// announced place.
 TEST(RegistryMemory, LookupsAreRightWhileMemoryIsGivenBack) {
   constexpr std::uint64_t k_places = 700;  // more than are kept
   constexpr std::uint64_t k_stays = 0x5'0000'0000;
@@ -149,7 +149,7 @@ TEST(RegistryMemory, LookupsAreRightWhileMemoryIsGivenBack) {
 constinit NodePool nodes;
 constinit ProcedureIndex procedure_index{nodes};
 
-/// Into the index and out again.
+/// Inserts into the index and removes again.
 void come_and_go(std::uint64_t start) {
   static std::uint64_t registrations = 0;
   unw_dyn_info_t info = procedure(start, 16);

@@ -1,4 +1,4 @@
-// Owners of holds that are gone: threads that exited or jumped out of a handler, and handlers on stacks of their own.
+// Owners of holds that are gone: threads that exited or jumped out of a handler, and handlers on their own stacks.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sched.h>
@@ -20,7 +20,7 @@
 #include "jitunwind/unwind_core/memory/small_stack_internal.h"
 #include "tests/registry/threads.h"
 
-/// clone(), by a name of the C library's that sanitizers do not take for fork().
+/// clone() by a name of the C library's that sanitizers do not confuse with fork().
 extern "C" int __clone(int (*function)(void*), void* stack, int flags, void* argument, ...);
 
 namespace {
@@ -133,7 +133,7 @@ __attribute__((noinline)) void hold_and_jump(int) {
   siglongjmp(jump_target, 1);
 }
 
-/// The calling thread takes a hold in a signal handler and jumps out of it.
+/// Takes a hold in a signal handler and jumps out of it.
 __attribute__((noinline)) void hold_in_handler_and_jump_out(bool on_stack_of_its_own) {
   struct sigaction action {
   }, before{};
@@ -144,7 +144,7 @@ __attribute__((noinline)) void hold_in_handler_and_jump_out(bool on_stack_of_its
   sigaction(SIGUSR1, &before, nullptr);
 }
 
-/// Handlers of this thread run on `memory`. The sanitizers have a stack of their own for that, which they want back.
+/// Makes handlers of this thread run on `memory`. The sanitizers have their own signal stack, which is restored.
 class SignalStack {
  public:
   SignalStack(std::byte* memory, std::size_t size) {
@@ -199,13 +199,13 @@ void look_up_elsewhere(int) {
 struct HoldingThread {
   static constexpr std::size_t k_small = 8192, k_stack = 2 << 20;
   Flag has_returned, let_go;
-  // None of it is below the thread's stack, where a pointer to it would look like one to what was interrupted.
+  // The memory is not below the thread's stack, where a pointer to it would look like one to interrupted frames.
   std::byte* const signals = low_memory((16 << 20) + k_small) + (16 << 20);
   std::byte* const stack = signals - (16 << 20);
 };
 
-/// Takes a hold, and another one from a handler whose stack is small: on a stack of the library's, which is above all
-/// that the thread has.
+/// Takes a hold, and another one from a handler on a small stack. The handler works on a stack of the library's, which
+/// is above all of the thread's memory.
 void* hold_under_a_handler(void* argument) {
   auto& thread = *static_cast<HoldingThread*>(argument);
   const SignalStack stack(thread.signals, HoldingThread::k_small);
@@ -242,8 +242,8 @@ TEST(RegistryOwners, HoldIsKeptUnderAHandlerThatWorksOnAnotherStack) {
   EXPECT_EQ(error_of(cancel_procedure(&b)), "");
 }
 
-// The hold that was jumped over is not taken for one on the procedure that gets its node next, though that one is
-// retired from further down the stack.
+// The hold that was jumped over is not taken for one on the procedure that gets its node next, although that one is
+// retired from a deeper frame.
 TEST(RegistryOwners, HoldThatWasJumpedOverDoesNotComeBack) {
   unw_dyn_info_t a = procedure(k_code, 64);
   for (int i = 0; i < 3; ++i) {
@@ -320,8 +320,8 @@ TEST(RegistryOwners, ThreadThatJumpedOffItsSignalStackIsWrittenOffWhenItExits) {
   EXPECT_TRUE(cancel.through_within(10s));
 }
 
-// A handler on a stack of its own, above or below the interrupted one: the interrupted hold is alive, whatever the
-// addresses say.
+// A handler runs on its own stack, above or below the interrupted one: the interrupted hold is alive, whatever the
+// addresses are.
 std::atomic<bool> handler_entered{false};
 std::atomic<bool> handler_may_return{false};
 std::atomic<const unw_dyn_info_t*> found_by_handler{nullptr};
@@ -337,7 +337,7 @@ void look_up_and_wait(int) {
   }
 }
 
-/// A thread on a stack of ours that holds k_code and is then interrupted by a handler on another stack of ours.
+/// A thread on one of our stacks holds k_code and is then interrupted by a handler on another one of them.
 void hold_below_handler(std::byte* stack, std::byte* signal_stack, std::size_t size) {
   unw_dyn_info_t a = procedure(k_code, 64), b = procedure(k_code + 64, 64);
   ASSERT_TRUE(register_procedures(std::array{&a, &b}));
@@ -390,7 +390,7 @@ TEST(RegistryOwners, HoldBelowAHandlerOnAnotherStackIsAlive) {
   munmap(memory, 2 * k_size);
 }
 
-// The handler's stack is a variable of the thread's own function: in the same stack, above the hold.
+// The handler's stack is a variable of the thread's own function: it is in the same stack, above the hold.
 TEST(RegistryOwners, HoldBelowAHandlerOnAStackWithinTheStackIsAlive) {
   unw_dyn_info_t a = procedure(k_code, 64), b = procedure(k_code + 64, 64);
   ASSERT_TRUE(register_procedures(std::array{&a, &b}));

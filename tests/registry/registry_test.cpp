@@ -44,7 +44,7 @@ TEST(Registry, GenerationCountsChangesAndIsEvenBetweenThem) {
   const unw_dyn_info_list_t* list = procedure_list();
   EXPECT_EQ(list->version, sizeof(void*) == 8 ? 1u : 2u);
   unw_dyn_info_t info = procedure(k_code, 1);
-  // The first change of a process counts on from the clock.
+  // The first change of a process continues the count from the clock.
   ASSERT_TRUE(register_procedure(&info));
   ASSERT_TRUE(cancel_procedure(&info));
   const std::uint32_t before = list->generation;
@@ -77,7 +77,7 @@ TEST(Registry, RefusalsChangeNothing) {
   ASSERT_TRUE(cancel_procedures(std::array{&first, &other}));
 }
 
-// The membership test believes nothing that a descriptor says.
+// The membership test relies on nothing that a descriptor says.
 TEST(Registry, CancelOfWhatIsNotRegisteredIsIgnored) {
   unw_dyn_info_t known = procedure(k_code, 16);
   ASSERT_TRUE(register_procedure(&known));
@@ -325,8 +325,8 @@ TEST(Registry, HundredThousandInRandomOrder) {
   EXPECT_EQ(listed(), List{});
 }
 
-/// All that scatters nodes: descriptors side by side and apart, gone and back in any order, some at a place that
-/// belonged to another before.
+/// Nodes are scattered in every way: descriptors side by side and apart, gone and back in any order, some at a place
+/// that belonged to another before.
 TEST(Registry, DescriptorsThatComeBackElsewhereAreFoundAndListedInOrder) {
   constexpr std::size_t k_count = 12'000;
   std::mt19937_64 random(8);

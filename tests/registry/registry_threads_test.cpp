@@ -1,5 +1,5 @@
-// The registry among threads: lookups while others write, who waits for whom, owners that are gone. Runs under the
-// thread sanitizer as well.
+// The registry among threads: lookups while others write, waiting, and owners that are gone. Runs under ThreadSanitizer
+// as well.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <signal.h>
@@ -30,7 +30,8 @@ constexpr auto k_churn_time = 1500ms;
 constexpr auto k_churn_time = 700ms;
 #endif
 
-/// A descriptor on the heap that is overwritten and freed as soon as the registry is done with it. `gp` says which.
+/// Makes a descriptor on the heap that is overwritten and freed as soon as the registry releases it. `gp` identifies
+/// it.
 std::unique_ptr<unw_dyn_info_t> make(std::uint64_t start, std::uint64_t size, std::uint64_t number) {
   auto info = std::make_unique<unw_dyn_info_t>(procedure(start, size));
   info->gp = number;
@@ -41,7 +42,7 @@ void scrap(std::unique_ptr<unw_dyn_info_t> info) {
   info.reset();
 }
 
-// One procedure is replaced over and over by one of another size, the new one first; at any moment one of them covers
+// One procedure is replaced over and over by one of another size, the new one first, so that one of them always covers
 // the address. Every lookup finds one that was the newest at some moment during the lookup.
 // covers: DY03 DY14 SF04
 TEST(RegistryThreads, ReplacedProcedureIsNeverMissingAndNeverOld) {
@@ -202,8 +203,8 @@ TEST(RegistryThreads, SlotsOfExitedThreadsAreUsedAgain) {
   ASSERT_TRUE(cancel_procedure(&a));
 }
 
-// Readers stopped by a signal inside a lookup; 10k procedures retired in one batch and their code unmapped; readers
-// resumed. Under AddressSanitizer a read of what is gone is an error.
+// A signal stops readers inside a lookup; 10k procedures are retired in one batch and their code is unmapped; then the
+// readers resume. AddressSanitizer reports every read of freed memory.
 std::atomic<int> stopped_readers{0};
 std::atomic<bool> resume_readers{false};
 
@@ -329,7 +330,7 @@ TEST(RegistryThreads, HandlersLookUpInTheMidstOfEverything) {
     }
   };
   std::thread a(work, k_code + 64), b(work, k_code + 128);
-  // On a busy machine few of the signals come to be handled: until there are enough.
+  // A busy machine handles few of the signals, so the test runs until there are enough.
   const auto end = std::chrono::steady_clock::now() + k_churn_time;
   const auto at_last = end + 60s;
   while (std::chrono::steady_clock::now() < (handler_lookups > 1000 ? end : at_last)) {

@@ -36,7 +36,7 @@ class Flag {
   bool up_ = false;
 };
 
-/// A thread that holds what covers `pc` until it is told to let go.
+/// A thread that holds the procedure at `pc` until it may let go.
 class Holder {
  public:
   explicit Holder(std::uint64_t pc)
@@ -64,7 +64,7 @@ class Holder {
   std::thread thread_;
 };
 
-/// Runs on a thread of its own; says whether it is through.
+/// Runs work on its own thread and tells whether it is done.
 class Background {
  public:
   explicit Background(std::function<void()> work)

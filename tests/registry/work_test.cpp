@@ -1,5 +1,5 @@
-// How much work registering, looking up and cancelling are, in instructions of the processor: about as much beside a
-// hundred thousand procedures as beside ten.
+// The work of registering, looking up and cancelling, in instructions of the processor: about as much beside a hundred
+// thousand procedures as beside ten.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ struct Work {
   std::size_t add, find, find_none, take_out;
 };
 
-/// Medians: once in a while there is a page to prepare.
+/// Returns the median, because now and then a page must be prepared.
 std::size_t median(std::vector<std::size_t>& counts) {
   const auto middle = counts.begin() + static_cast<std::ptrdiff_t>(counts.size() / 2);
   std::nth_element(counts.begin(), middle, counts.end());

@@ -27,7 +27,7 @@ bool step_to(unw_cursor_t& cursor, std::uint64_t pc) {
   return false;
 }
 
-/// Calls `f` through every frame of a list, innermost first: static ones in between.
+/// Calls `f` through every frame of a list, innermost first, with static frames in between.
 struct Calls {
   const JitFrame* frames;
   std::size_t count;
@@ -143,7 +143,7 @@ TEST(Resume, RefusesWhatCannotBeResumed) {
     ASSERT_EQ(unw_set_reg(&nowhere, UNW_REG_SP, unmapped), 0);
     EXPECT_EQ(unw_resume(&nowhere), -UNW_EBADFRAME) << unmapped;
   }
-  // A context that no kernel made, said to be a signal handler's: nothing to read behind it.
+  // The context was not made by a kernel, but is passed as a signal handler's: nothing behind it may be read.
   unw_context_t unchanged;
   unw_getcontext(&unchanged);
   const Arch& arch = *host_arch();
@@ -201,7 +201,7 @@ void resume_in_pushing_frame(void* argument) {
   unw_resume(&cursor);
 }
 
-// Code behind a call takes its arguments off itself; a landing pad expects that they are gone.
+// Code behind a call removes the arguments itself; a landing pad expects that they are gone.
 // covers: RS10
 TEST(Resume, PushedArgumentsAreTakenOff) {
   int anything = 0;

@@ -1,4 +1,4 @@
-// Counting what a resume takes off the shadow stack; no CPU with one is needed for that.
+// Counts what a resume pops from the shadow stack; the test needs no CPU with a shadow stack.
 #include <gtest/gtest.h>
 
 #include "jitunwind/unwind_core/walk/resume.h"

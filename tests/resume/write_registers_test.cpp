@@ -1,4 +1,4 @@
-// unw_set_reg: where values go, and what cannot be written.
+// unw_set_reg: the places that values go to, and registers that cannot be written.
 #include <gtest/gtest.h>
 #include <libunwind.h>
 
@@ -25,8 +25,8 @@ struct ChangeAndReturn {
   int result = 1;
 };
 
-/// magic_frame's rbx and rbp are in the slots of the JIT frame, the others in frames of C++ functions or still in the
-/// registers themselves.
+/// magic_frame's rbx and rbp are in the JIT frame's slots; the others are in frames of C++ functions or still in the
+/// registers.
 void* change_grandparent(void* argument) {
   auto& change = *static_cast<ChangeAndReturn*>(argument);
   unw_context_t context;
@@ -84,8 +84,8 @@ TEST(WriteRegisters, IpAndSpCanBeWrittenTheCfaCannot) {
   expect_written(cursor, UNW_REG_IP, 0x6000);
 }
 
-// Calls what it is given with the address of a cursor; comes back when the cursor is resumed at the label below, on
-// whatever stack. Returns SP there.
+// Calls the function with the address of a cursor; returns when the cursor is resumed at the label below, on any stack.
+// Returns SP there.
 extern "C" unw_word_t jitunwind_test_lands(void (*function)(void*), void* argument);
 extern "C" void jitunwind_test_landing();
 asm(R"(
@@ -151,7 +151,7 @@ TEST(WriteRegisters, AResumeLandsOnTheStackThatWasWritten) {
     unw_init_local(&cursor, &context);
     EXPECT_EQ(unw_set_reg(&cursor, UNW_REG_IP, reinterpret_cast<unw_word_t>(&jitunwind_test_landing)), 0);
     EXPECT_EQ(unw_set_reg(&cursor, UNW_REG_SP, reinterpret_cast<unw_word_t>(sp)), 0);
-    // No objects with destructors: the frame is left by the resume.
+    // There are no objects with destructors, because the resume leaves the frame.
     resumed = unw_resume(&cursor);
   };
   EXPECT_EQ(jitunwind_test_lands(resume_there, reinterpret_cast<void*>(elsewhere)), elsewhere);

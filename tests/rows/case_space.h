@@ -14,7 +14,7 @@ class CaseSpace final : public RowSource {
  public:
   CaseSpace(const CaseFile& file, const Arch& arch);
 
-  /// The row of the space at an address: its directives, or its static code.
+  /// Finds the row at an address, by its directives or its static code.
   Status find(CodeAddress at, FrameRow& out) const;
   const CaseProcedure& procedure(const RowCase& c) const;
 
@@ -31,7 +31,7 @@ class CaseSpace final : public RowSource {
 
 /// Checks one case: every expected row and call, and the findings. Failures name the case and its line.
 void expect_case(const RowCase& c, const CaseSpace& space, const std::string& file);
-/// All cases of a file below tests/rows; at least `least` of them.
+/// Checks all cases of a file below tests/rows; there must be at least `least`.
 void expect_cases(const std::string& file, std::size_t least);
 
 }  // namespace jitunwind::rows

@@ -39,7 +39,7 @@ Int number(std::string_view text, int base = 10) {
   return static_cast<Int>(negative ? ~value + 1 : value);
 }
 
-/// libunwind number.
+/// Returns libunwind's number.
 int reg_number(std::string_view name, const Arch& arch) {
   if (const RegisterInfo* info = arch.by_name(name)) return info->libunwind;
   if (!name.starts_with('r')) refuse("unknown register " + std::string(name));
@@ -280,7 +280,7 @@ CaseProcedure::CaseProcedure(const std::vector<CaseRegion>& regions, AddrRange r
   std::vector<unw_dyn_region_info_t*> made;
   for (const CaseRegion& region : regions) {
     const std::uint32_t count = std::max(region.allocated, static_cast<std::uint32_t>(region.ops.size()));
-    // Not a byte more than the descriptor says, so that reading behind it is seen.
+    // The memory is exactly as long as the descriptor says, so that reads behind it are noticed.
     const std::size_t size = _U_dyn_region_info_size(count);
     memory_.push_back(std::make_unique<std::byte[]>(size));
     std::memset(memory_.back().get(), 0x5a, size);

@@ -54,7 +54,7 @@ struct CaseFile {
   ExpressionPool pool;
 };
 
-/// A path below tests/rows, or an absolute one. Throws std::runtime_error with file and line.
+/// `file` is a path below tests/rows, or an absolute one. Throws std::runtime_error with file and line.
 std::unique_ptr<CaseFile> load_cases(const std::string& path);
 std::unique_ptr<CaseFile> parse_cases(std::string_view text, const std::string& file);
 
@@ -76,7 +76,7 @@ class CaseProcedure {
   unw_dyn_info_t info_{};
 };
 
-/// "error E_NO_FP", or the row's text.
+/// Returns "error E_NO_FP", or the row's text.
 std::string outcome_text(const Status& status, const FrameRow& row, const Arch& arch);
 
 }  // namespace jitunwind::rows

@@ -24,7 +24,7 @@ TEST(Rows, Regions) { expect_cases("regions.case", 16); }
 // covers: DY19 DY33 DY37
 TEST(Rows, Validation) { expect_cases("validation.case", 59); }
 
-// Rows of another program, see directive_differential.
+// Another program has made these rows; see directive_differential.
 TEST(Rows, RandomDescriptions) {
   for (const Arch* arch : all_arches()) {
     std::string cpu = arch->name;

@@ -28,7 +28,7 @@ struct Comment {
   std::string text;
 };
 
-/// Block comments with a pair of slashes before each line instead.
+/// Rewrites block comments as lines that begin with a pair of slashes.
 Lines with_slashes(Lines lines) {
   static const Pattern begin(R"(( */\*\*? ).*)");
   std::size_t margin = 0;  // of the text of a block comment; 0: outside of one
@@ -43,8 +43,8 @@ Lines with_slashes(Lines lines) {
   return lines;
 }
 
-/// Comments in lines of their own, one for each paragraph. Lines that are indented within a comment are none of it:
-/// formulas and pictures.
+/// Finds comments in lines of their own, one for each paragraph. Lines that are indented within a comment are formulas
+/// and pictures, and do not count.
 std::vector<Comment> comments_of(const Lines& file) {
   static const Pattern form(R"(^ *///?( (?! )(.*))?$)");
   const Lines lines = with_slashes(file);
@@ -70,8 +70,8 @@ Lines sentences_of(const std::string& text) {
   return found;
 }
 
-/// A sentence that begins so has no subject, and the reader has to look for it above; or a clause is in place of a
-/// noun.
+/// A sentence that begins with one of these words has no subject, so that the reader has to look for it above, or has a
+/// clause in place of a noun.
 bool is_fragment(const std::string& sentence) {
   static const Pattern fragment(
       "(Of|By|Which|Whose|The same|But for|And|To|For|From|Lest|Likewise|With|Without|At|In|As|Nor|Also|What|Where|"

@@ -22,7 +22,7 @@ using rules::k_root;
 using rules::SourceFile;
 using Lines = std::vector<std::string>;
 
-/// Exit status of docs/draw.py; what it prints, in `text`.
+/// Returns the exit status of docs/draw.py, and its output in `text`.
 int draw(const std::string& arguments, std::string& text) {
   const std::string script = (k_root / "docs/draw.py").string();
   const std::string output = output_of("{ python3 " + script + " " + arguments + "; echo $?; } 2>&1");
@@ -31,7 +31,7 @@ int draw(const std::string& arguments, std::string& text) {
   return std::stoi(output.substr(last == std::string::npos ? 0 : last + 1));
 }
 
-/// A description alone in a folder, drawn.
+/// Draws a description that is alone in a folder, and returns the error.
 std::string refusal_of(const std::string& description) {
   char path[] = "/tmp/pictures-XXXXXX";
   const std::filesystem::path folder = mkdtemp(path);
@@ -71,7 +71,7 @@ TEST(DocumentFacts, EveryPictureIsShown) {
   EXPECT_GE(pictures, 4u);
 }
 
-/// "0.13 to 0.43": least and most, each with two digits, or all of a number beyond 100.
+/// Returns "0.13 to 0.43": the least and the most, each with two digits, or with all digits beyond 100.
 std::string range_of(const std::vector<double>& values) {
   const auto text = [](double value) {
     char digits[32];
@@ -83,7 +83,7 @@ std::string range_of(const std::vector<double>& values) {
   return text(*least) == text(*most) ? text(*least) : text(*least) + " to " + text(*most);
 }
 
-/// "walk/static/10: jitunwind backtrace to nongnu 1.6.2 unw_backtrace" -> 0.433.
+/// Returns the stored results: "walk/static/10: jitunwind backtrace to nongnu 1.6.2 unw_backtrace" -> 0.433.
 std::map<std::string, double> stored_results() {
   static const Pattern entry(R"rx(\s*"([^"]+)": ([0-9.e+-]+),?)rx");
   std::map<std::string, double> results;

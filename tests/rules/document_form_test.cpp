@@ -43,7 +43,7 @@ Lines without_blocks(const Lines& lines) {
   return text;
 }
 
-/// Characters, not bytes, of UTF-8.
+/// Counts characters of UTF-8, not bytes.
 std::size_t width(const std::string& line) {
   return static_cast<std::size_t>(std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xc0) != 0x80; }));
 }
@@ -57,7 +57,7 @@ Lines long_lines(const SourceFile& document) {
   return found;
 }
 
-/// Tables whose second line is not "|---|---|" with as many cells as the first: Markdown shows them as text.
+/// Finds tables whose second line is not "|---|---|" with as many cells as the first: Markdown shows them as text.
 Lines headless_tables(const SourceFile& document) {
   static const Pattern delimiter(R"(\s*\|(\s*:?-+:?\s*\|)+\s*)");
   static const Pattern escaped(R"(\\\|)");
@@ -81,7 +81,7 @@ bool begins_paragraph(const std::string& line) {
   return matches(line, item) || line.rfind("#", 0) == 0 || line.rfind("<", 0) == 0;
 }
 
-/// Paragraphs and items of lists in one line each, by the number of the line that they begin in. Code within is one
+/// Puts paragraphs and items of lists into one line each, by the number of their first line. Code within counts as one
 /// word.
 std::vector<std::pair<std::size_t, std::string>> prose_of(const SourceFile& document) {
   static const Pattern code("`[^`]*`"), target(R"(\]\([^)]*\))");
@@ -145,7 +145,7 @@ std::vector<Link> links_of(const std::string& line) {
   return links;
 }
 
-/// Path from the root, of a link in `document`.
+/// Returns the path from the root to which a link in `document` leads.
 std::string led_to(const SourceFile& document, const Link& link) {
   if (link.file.empty()) return document.path;
   return (std::filesystem::path(document.path).parent_path() / link.file).lexically_normal().string();
@@ -189,7 +189,7 @@ Lines dead_links(const SourceFile& document) {
   return found;
 }
 
-/// The file in one line: marks of comments, breaks and links' targets left out.
+/// Puts the file into one line, without marks of comments, breaks and links' targets.
 std::string run_on(const SourceFile& file) {
   static const Pattern mark(R"(^\s*(//+|#+|\*+|/\*+)?\s*)"), target(R"(\]\([^)]*\))");
   std::string text;
@@ -197,7 +197,8 @@ std::string run_on(const SourceFile& file) {
   return replaced(text, target, "]");
 }
 
-/// Sections are named as in: docs/registry.md "Which node"; [registry.md](registry.md), "Which node".
+/// Finds sections that do not exist. They are named as in: docs/registry.md "Which node"; [registry.md](registry.md),
+/// "Which node".
 Lines dead_sections(const SourceFile& file) {
   static const Pattern named(R"rx((\w+\.md)\]?,? "([A-Z][^"]{1,60})")rx");
   static const std::map<std::string, SourceFile> pages = [] {
@@ -216,8 +217,8 @@ Lines dead_sections(const SourceFile& file) {
   return found;
 }
 
-/// Files of the tree that are named in code quotes, from the root: `unwind_core/rows/frame_row.h`. Names in capitals
-/// stand for others.
+/// Finds files that do not exist but are named in code quotes, from the root: `unwind_core/rows/frame_row.h`. Names in
+/// capitals stand for others.
 Lines dead_paths(const SourceFile& document) {
   static const Pattern quoted(
       "`((adapters|bench|builders|cmake|docs|dyn_info|examples|sdk|tests|unwind_core)/[A-Za-z0-9_./-]+)`"),
@@ -232,7 +233,7 @@ Lines dead_paths(const SourceFile& document) {
   return found;
 }
 
-/// "`name()` in `sdk/walk.h`", "`Name` (`sdk/walk.h`)": the file has the name.
+/// Finds names that the file lacks: "`name()` in `sdk/walk.h`", "`Name` (`sdk/walk.h`)".
 Lines dead_names(const SourceFile& document) {
   static const Pattern named(
       R"rx(`(?:\w+::)*(\w+)(?:\(\))?` (?:in |of |\()`((?:adapters|builders|cmake|docs|dyn_info|sdk|tests|unwind_core)/[\w./-]+)`)rx");
@@ -250,7 +251,7 @@ Lines dead_names(const SourceFile& document) {
   return found;
 }
 
-/// Folders of tests/ that the map of tests does not name.
+/// Finds folders of tests/ that the map of tests does not name.
 Lines unnamed_folders(const Lines& folders, const SourceFile& map) {
   Lines found;
   for (const std::string& folder : folders) {
@@ -262,7 +263,7 @@ Lines unnamed_folders(const Lines& folders, const SourceFile& map) {
   return found;
 }
 
-/// Pages that docs/README.md does not lead to, over any number of links.
+/// Finds pages to which no chain of links from docs/README.md leads.
 Lines unreachable(const std::vector<SourceFile>& pages, const std::string& start) {
   std::map<std::string, const SourceFile*> by_path;
   for (const SourceFile& page : pages) by_path[page.path] = &page;

@@ -21,13 +21,13 @@ using rules::SourceFile;
 using rules::trimmed;
 using Lines = std::vector<std::string>;
 
-/// Indentation aside: a block may be cut from inside a function.
+/// Indentation does not count: a block may be cut from inside a function.
 bool occurs_in(const Lines& block, const Lines& file) {
   const auto same = [](const std::string& a, const std::string& b) { return trimmed(a) == trimmed(b); };
   return std::search(file.begin(), file.end(), block.begin(), block.end(), same) != file.end();
 }
 
-/// "examples/a.cpp" of "<!-- examples/a.cpp -->", else "".
+/// Returns "examples/a.cpp" for "<!-- examples/a.cpp -->", else "".
 std::string named_file(const std::string& line) {
   const std::string text = trimmed(line);
   if (text.rfind("<!-- ", 0) != 0 || text.find(" -->") == std::string::npos) return "";
@@ -61,7 +61,7 @@ Lines found_in_all(Lines (*rule)(const SourceFile&)) {
   return found;
 }
 
-/// Functions and variables that a header of the C interface declares, under the names that programs use.
+/// Returns the functions and variables that a header of the C interface declares, under the names that programs use.
 std::set<std::string> declared_names(const SourceFile& header) {
   static const Pattern declaration(R"(^extern [^(=]*?[ *](UNW_OBJ\()?(\w+)[);(].*)");
   std::set<std::string> names;

@@ -33,7 +33,7 @@ void read_symbols(const std::string& nm_output, LayerSymbols& into) {
   }
 }
 
-/// "dyn_info calls f() of adapters", for each function that only layers behind the one that uses it define.
+/// Returns "dyn_info calls f() of adapters" for each function that only layers behind its user define.
 Names upward_calls(const std::vector<LayerSymbols>& layers) {
   Names found;
   Names below;
@@ -48,14 +48,14 @@ Names upward_calls(const std::vector<LayerSymbols>& layers) {
   return found;
 }
 
-/// The layer of an object: the top folder of its source, where a target has sources of another layer.
+/// Returns the layer of an object: the top folder of its source, if a target has sources of another layer.
 std::string layer_of(const std::string& object, const std::string& layer_of_target) {
   static const Pattern elsewhere(R"(.*\.dir/(?:\./)?(?:__/)+(\w+)/.*)");
   Groups match;
   return matches(object, match, elsewhere) ? match[1] : layer_of_target;
 }
 
-/// Lines "layer object object ..." of the build, lowest layer first.
+/// Reads lines "layer object object ..." of the build, lowest layer first.
 std::vector<LayerSymbols> layers_of_the_build() {
   std::vector<LayerSymbols> layers;
   std::map<std::string, std::string> objects;
@@ -72,7 +72,7 @@ std::vector<LayerSymbols> layers_of_the_build() {
   return layers;
 }
 
-/// The table in docs/architecture.md whose lines are "| `layer` | `function` | `layer` | why |".
+/// Reads the table in docs/architecture.md whose lines are "| `layer` | `function` | `layer` | why |".
 Names documented_calls() {
   Names found;
   const Pattern row(R"(\| `(\w+)` \| `([^`]+)` \| `(\w+)` \|.*)");

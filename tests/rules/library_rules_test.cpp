@@ -19,11 +19,11 @@ namespace {
 
 using jitunwind::test::Groups, jitunwind::test::lines_of, jitunwind::test::output_of, jitunwind::test::Pattern;
 
-// AddressSanitizer's, for each global object.
+// AddressSanitizer defines one for each global object.
 const Pattern k_sanitizers(R"(__odr_asan\..*)");
-// Ours by its namespace or prefix, also as thunk, guard, vtable or type information.
+// These names are ours by namespace or prefix, also as thunk, guard, vtable or type information.
 const Pattern k_own_name(R"((_ZN[VKRO]*9jitunwind|_ZT[VITSh]\S*N[K]?9jitunwind|_ZGVN[K]?9jitunwind|jitunwind_|ju_).*)");
-// The two names that others look for in the process, and libunwind's interface.
+// Others look for these two names in the process, and for libunwind's interface.
 const Pattern k_well_known(R"(_U_dyn_info_list|_Unwind_Find_FDE|__jit_debug_(descriptor|register_code))");
 // A static libgcc calls this with `-Wl,--wrap=_Unwind_Find_FDE`.
 const Pattern k_wrapped(R"(__wrap__Unwind_Find_FDE)");
@@ -34,8 +34,8 @@ constexpr const char* k_shared_libraries[] = {JITUNWIND_SHARED,        JITUNWIND
                                               JITUNWIND_LISTEN_SHARED};
 const Pattern k_asked_name(R"(_Unwind_Find_FDE)");
 
-/// Lines "value type name" of nm whose name satisfies no pattern. Weak symbols of an archive are instances of templates
-/// and inline functions, which the linker merges.
+/// Returns lines "value type name" of nm whose name satisfies no pattern. Weak symbols of an archive are instances of
+/// templates and inline functions, which the linker merges.
 std::vector<std::string> foreign_names(const std::string& nm_output, const std::vector<Pattern>& allowed,
                                        bool weak_allowed) {
   std::vector<std::string> found;
@@ -83,7 +83,7 @@ TEST(LibraryRules, CompatibilityLibraryExportsLibunwindsNames) {
 struct CrossLibrary {
   std::string target, shared_file, static_file;
 };
-/// "riscv=SHARED=STATIC:arm=..."
+/// Parses "riscv=SHARED=STATIC:arm=..."
 std::vector<CrossLibrary> cross_libraries() {
   std::vector<CrossLibrary> libraries;
   std::istringstream list(JITUNWIND_CROSS_LIBRARIES);
@@ -97,8 +97,7 @@ std::vector<CrossLibrary> cross_libraries() {
   return libraries;
 }
 
-/// No function that captures this process's registers, none of another process: a program that asks for one is not
-/// linked.
+/// They have no function that captures this process's registers, so a program that uses one does not link.
 // covers: XP03 XP07
 TEST(LibraryRules, LibrariesOfOtherCpusExportNamesOfTheirs) {
   EXPECT_GE(cross_libraries().size(), 6u);
@@ -123,7 +122,7 @@ TEST(LibraryRules, ListeningLibraryExportsWhatJitsCall) {
   expect_only("-g", JITUNWIND_LISTEN_STATIC, {names, k_own_name, k_sanitizers}, true);
 }
 
-/// Whichever of them a program names, it comes before libgcc_s, which it names last.
+/// A program may name any of them: it comes before libgcc_s, which the program names last.
 TEST(LibraryRules, EveryLibraryDefinesWhatTheUnwinderAsks) {
   std::vector<std::string> files{JITUNWIND_SHARED, JITUNWIND_LIBUNWIND_SHARED, JITUNWIND_UWX_SHARED,
                                  JITUNWIND_LISTEN_SHARED};
@@ -134,7 +133,7 @@ TEST(LibraryRules, EveryLibraryDefinesWhatTheUnwinderAsks) {
 }
 
 #ifdef JITUNWIND_TEST_OPTIMISED
-/// docs/notes/start.md "Size".
+/// The limit is that of docs/notes/start.md "Size".
 TEST(LibraryRules, CodeIsLessThanAMegabyte) {
   const std::string sections = output_of("readelf -SW '" JITUNWIND_SHARED "'");
   Groups match;
@@ -145,7 +144,8 @@ TEST(LibraryRules, CodeIsLessThanAMegabyte) {
   EXPECT_LT(code, 1'000'000u);
 }
 
-/// docs/notes/start.md: what is destroyed at exit is registered at start, and reads code in many places at exit.
+/// docs/notes/start.md: objects that are destroyed at exit are registered at start, and read code in many places at
+/// exit.
 TEST(LibraryRules, NothingIsDestroyedAtExit) {
   const std::string undefined = output_of("nm -D -u '" JITUNWIND_SHARED "'");
   EXPECT_NE(undefined.find(" malloc"), std::string::npos);
@@ -161,7 +161,7 @@ TEST(LibraryRules, SonamesHaveTheVersionOfTheAbi) {
       << "one engine and one registry: the compatibility library is thin";
 }
 
-/// Exported names without a version, and those whose version is another one than `version_of` says.
+/// Returns exported names without a version, and those whose version differs from `version_of`.
 std::vector<std::string> wrong_versions(const std::string& nm_output,
                                         const std::function<std::string(const std::string&)>& version_of) {
   std::vector<std::string> found;
@@ -176,8 +176,7 @@ std::vector<std::string> wrong_versions(const std::string& nm_output,
   return found;
 }
 
-/// docs/stability.md: what programs in C were linked with never goes; what those in C++ were linked with is one
-/// release's.
+/// docs/stability.md: symbols that C programs were linked with never go; those of C++ programs belong to one release.
 TEST(LibraryRules, SymbolsHaveTheVersionsThatArePromised) {
   const std::string cxx = "JITUNWIND_CXX_" JITUNWIND_MINOR_RELEASE;
   const auto version_of = [&](const std::string& name) -> std::string {
@@ -209,7 +208,8 @@ std::vector<std::string> first_groups(const std::string& text, const Pattern& pa
   return found;
 }
 
-/// Names of nm's lines, without their versions. Most libraries need the same few, which are read once.
+/// Returns the names of nm's lines without their versions. Most libraries need the same few libraries, which are read
+/// once.
 const std::set<std::string>& names_defined_in(const std::string& file) {
   static std::map<std::string, std::set<std::string>> known;
   const auto [at, is_new] = known.try_emplace(file);
@@ -251,7 +251,7 @@ Uses uses_of(const std::string& file) {
   return uses;
 }
 
-/// Programs that name only the first of them find the second one's functions behind it.
+/// Programs that name only the first library find the second one's functions behind it.
 std::vector<std::string> found_behind(const std::string& file) {
   if (file.find("/libunwind.so.8") != std::string::npos) return {"libjitunwind-libunwind.so.1"};
   if (file.find("/libunwind-x86_64.so.8") != std::string::npos) return {"libunwind.so.8"};
@@ -288,8 +288,8 @@ TEST(LibraryRules, LibrariesThatAreNotUsedAreNoticed) {
   (void)output_of("rm -r '" + folder + "'");
 }
 
-/// An empty folder in a list of folders is whatever folder the program is started in. Who needs none of ours needs no
-/// list: the dynamic linker would look there for everything.
+/// An empty folder in a list of folders is the program's current folder. A library that needs none of ours needs no
+/// list: the dynamic linker would search there for everything.
 TEST(LibraryRules, LibrariesAreLookedForBesideTheOneThatNeedsThem) {
   for (const std::string& file : shared_libraries()) {
     const std::string dynamic = output_of("readelf -dW '" + file + "'");
@@ -326,8 +326,8 @@ TEST(LibraryRules, NothingIsACancellationPoint) {
   }
 }
 
-/// A static local that one thread is making at a fork is never made in the child, which waits for it without end. The
-/// exception runtime makes its own at load.
+/// A static local that one thread is making at a fork is never finished in the child, which would wait for it for ever.
+/// The exception runtime makes its own at load.
 TEST(LibraryRules, NoStaticLocalIsMadeAtItsFirstUse) {
   for (const std::string file : k_shared_libraries) {
     if (file.find("jitunwind-eh") != std::string::npos) continue;
@@ -357,7 +357,7 @@ TEST(LibraryRules, WritersNeitherThrowNorUseOperatorNew) {
 }
 #endif
 
-/// Nothing that is called through can be overwritten once a library is loaded.
+/// Data that is called through cannot be overwritten once a library is loaded.
 TEST(LibraryRules, RelocatedDataAreReadOnly) {
   for (const std::string file : k_shared_libraries) {
     EXPECT_NE(output_of("readelf -lW '" + file + "'").find("GNU_RELRO"), std::string::npos) << file;
@@ -365,8 +365,7 @@ TEST(LibraryRules, RelocatedDataAreReadOnly) {
   }
 }
 
-/// Files whose note does not say that they have landing pads and leave shadow stacks right, in what readelf says of
-/// several.
+/// Returns the files whose note lacks landing pads or shadow stacks, in readelf's output for several files.
 std::vector<std::string> unprotected(const std::string& notes) {
   std::vector<std::string> found;
   for (const std::string& line : lines_of(notes)) {
@@ -378,7 +377,7 @@ std::vector<std::string> unprotected(const std::string& notes) {
   return found;
 }
 
-/// One object without the note takes it from the whole library, and one library from the whole program (x86-64 psABI,
+/// An object without the note removes it from the whole library, and a library from the whole program (x86-64 psABI,
 /// "Program Property").
 TEST(LibraryRules, ObjectsAndLibrariesAreMarkedForIndirectBranchesAndShadowStacks) {
   EXPECT_EQ(unprotected("File: a\n x86 feature: IBT, SHSTK\nFile: b\nFile: c\n x86 feature: SHSTK\n").size(), 2u);
@@ -396,7 +395,7 @@ TEST(LibraryRules, ObjectsAndLibrariesAreMarkedForIndirectBranchesAndShadowStack
   std::string libraries = JITUNWIND_SHARED_LIBRARIES;
   std::replace(libraries.begin(), libraries.end(), ':', ' ');
   EXPECT_EQ(rules::joined(unprotected(output_of("readelf -nW " + libraries))), "");
-  // The C library's own beginning of an _init may have no landing pad.
+  // The C library's own beginning of an _init may lack a landing pad.
   EXPECT_EQ(output_of("readelf -dW " + libraries).find("(INIT)"), std::string::npos);
 }
 

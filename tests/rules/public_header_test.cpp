@@ -25,7 +25,7 @@ std::string source_of(const std::string& included) {
   return name.find('/') == std::string::npos ? "sdk/include/" + included : name;
 }
 
-/// Files by path: the header, and everything of the project that it includes.
+/// Collects files by path: the header, and everything of the project that it includes.
 void add_with_includes(const std::string& path, std::map<std::string, rules::SourceFile>& files) {
   if (files.count(path) != 0) return;
   const rules::SourceFile& file = files.emplace(path, rules::read_file(path)).first->second;
@@ -35,7 +35,7 @@ void add_with_includes(const std::string& path, std::map<std::string, rules::Sou
   }
 }
 
-/// Standard headers that take long to compile, and that nothing users see needs.
+/// Standard headers that take long to compile, and that no public declaration needs.
 bool is_costly(const std::string& included) {
   static const Names costly{"algorithm", "atomic", "deque", "functional", "iostream", "iterator",     "map",
                             "memory",    "mutex",  "regex", "set",        "sstream",  "unordered_map"};
@@ -76,7 +76,7 @@ TEST(PublicHeader, BringsAlongNoPlumbing) {
 
 using IsSuch = bool (rules::SourceFile::*)() const;
 
-/// "layer includes header", for such headers of other layers.
+/// Returns "layer includes header" for such headers of other layers.
 Names includes_of_others(const std::vector<rules::SourceFile>& files, IsSuch is_such) {
   static const Names layers{"unwind_core", "dyn_info", "builders", "sdk", "adapters"};
   Names found;
@@ -91,7 +91,7 @@ Names includes_of_others(const std::vector<rules::SourceFile>& files, IsSuch is_
   return found;
 }
 
-/// The table in docs/architecture.md whose lines are "| `header` `header` | `layer`, `layer` | why |".
+/// Reads the table in docs/architecture.md whose lines are "| `header` `header` | `layer`, `layer` | why |".
 Names documented_includes() {
   static const Pattern row(R"(\| ((?:`[^`]+_internal\.h` ?)+) \| ([^|]+) \| [^|]+ \|)"), quoted("`([^`]+)`");
   Names found;
@@ -121,7 +121,7 @@ TEST(InternalHeaders, AreIncludedByOtherLayersWhereTheArchitectureSaysSo) {
   EXPECT_EQ(found, documented_includes()) << "found:\n" << rules::joined({found.begin(), found.end()});
 }
 
-/// Otherwise they are private to their layer.
+/// Other headers are private to their layer.
 TEST(InternalHeaders, AreThoseThatAnotherLayerIncludes) {
   const std::vector<rules::SourceFile> files = rules::source_files();
   std::string included;

@@ -38,13 +38,13 @@ std::string place(const SourceFile& file, std::size_t line) {
   return file.path + ":" + std::to_string(line + 1) + ": " + (line < file.lines.size() ? file.lines[line] : "");
 }
 
-/// "adapters/asmjit" of "adapters/asmjit/x.h".
+/// Returns "adapters/asmjit" for "adapters/asmjit/x.h".
 std::string first_two(const std::string& path) {
   const std::size_t second = path.find('/', path.find('/') + 1);
   return path.substr(0, second);
 }
 
-/// Headers of the library under names that may be a user's as well.
+/// Finds headers of the library under names that a user's headers may have as well.
 Violations includes_by_general_names(const SourceFile& file) {
   Violations found;
   if (file.path.rfind("tests/install/", 0) == 0) return found;  // users' programs, with headers of their own
@@ -71,7 +71,7 @@ Violations upward_includes(const SourceFile& file) {
   return found;
 }
 
-/// Each source that includes it takes gcc seconds more.
+/// gcc takes seconds more for each source that includes it.
 Violations regex_in_tests(const SourceFile& file) {
   Violations found;
   if (file.folder() != "tests" || file.path == "tests/support/texts.cpp") return found;
@@ -85,7 +85,7 @@ Violations cpu_conditionals(const SourceFile& file) {
       R"(\s*#\s*(if|ifdef|ifndef|elif).*__(x86_64|amd64|i386|aarch64|arm|riscv|powerpc|s390|mips|loongarch|LP64)\w*.*)");
   Violations found;
   const bool engine = layer_of(file.path) < k_first_of_last_group;
-  // The descriptor's layout is asserted where pointers have 8 bytes.
+  // The descriptor's layout is asserted for pointers of 8 bytes.
   if (!engine || file.path.rfind("unwind_core/arch/", 0) == 0 || file.path == "dyn_info/libunwind-dynamic.h") return {};
   for (std::size_t i = 0; i < file.lines.size(); ++i) {
     if (matches(file.lines[i], conditional)) found.push_back(place(file, i));
@@ -98,7 +98,7 @@ Violations too_long(const SourceFile& file) {
   return {file.path + " has " + std::to_string(file.lines.size()) + " lines"};
 }
 
-/// The standard library's headers include others, but other ones in each release.
+/// The standard library's headers include others, which differ in each release.
 Violations headers_without_cstdint(const SourceFile& file) {
   static const Pattern integer(R"(.*\bu?int(8|16|32|64|ptr|max)_t\b.*)");
   static const Pattern include(R"(#include <(cstdint|stdint\.h)>)");
@@ -173,7 +173,7 @@ Violations private_includes_in_public_headers(const SourceFile& file) {
   return found;
 }
 
-/// Headers say #pragma once; those that C programs read say it with guards.
+/// Headers have #pragma once; those that C programs read have guards.
 Violations unguarded_headers(const SourceFile& file) {
   if (!file.has_extension(".h")) return {};
   for (const std::string& line : file.lines) {
@@ -182,7 +182,7 @@ Violations unguarded_headers(const SourceFile& file) {
   return {file.path};
 }
 
-/// .editorconfig, where clang-format does not see to it: assembly, tables.
+/// Checks the rules of .editorconfig for files that clang-format does not format: assembly, tables.
 Violations untidy_lines(const SourceFile& file) {
   Violations found;
   for (std::size_t i = 0; i < file.lines.size(); ++i) {
@@ -193,7 +193,7 @@ Violations untidy_lines(const SourceFile& file) {
   return found;
 }
 
-/// Folders with more loose files than a reader takes in: what else is in a hall is in rooms.
+/// Finds folders with more loose files than a reader takes in: further files belong into subfolders.
 Violations crowded_folders(const std::vector<std::string>& paths) {
   constexpr int k_most = 20;
   std::map<std::string, int> files;
@@ -216,15 +216,15 @@ std::vector<std::string> library_files() {
   return paths;
 }
 
-/// A line of a function that evaluates rows: it reads words of memory in place, or asks a kept row for its CFA or for
-/// the place of a register.
+/// Returns whether a line evaluates a row: it reads words of memory in place, or asks a kept row for its CFA or for the
+/// place of a register.
 bool is_of_evaluator(const std::string& line) {
   static const Pattern evaluates(
       R"(\braw_word\(|\bset_in_place\(|\bcfa_words \*|\bcfa_offset\(\)|\bcfa_below_frame_pointer\(\)|\w\.slots\[)");
   return line.starts_with(' ') && has_match(line, evaluates);
 }
 
-/// The name of the function whose definition begins in this line, of a file or of a class; "" for other lines.
+/// Returns the name of the function of a file or class whose definition begins in this line; "" for other lines.
 std::string defined_function(const std::string& line) {
   static const Pattern of_file(R"(^[A-Za-z\[].*?(\w+)\(.*)"), of_class(R"(^  [A-Za-z\[][^=;]*? \*?(\w+)\(.*[^;]$)");
   static const Pattern statement(R"(^  (if|for|while|switch|return|do|else|case|static_assert)\b.*)");
@@ -233,7 +233,7 @@ std::string defined_function(const std::string& line) {
   return !matches(line, statement) && matches(line, match, of_class) ? match[1] : "";
 }
 
-/// "file function", for functions of the engine that may evaluate rows.
+/// Returns "file function" for functions of the engine that may evaluate rows.
 std::set<std::string> functions_that_evaluate(const std::vector<SourceFile>& files) {
   std::set<std::string> found;
   for (const SourceFile& file : files) {
@@ -250,7 +250,7 @@ std::set<std::string> functions_that_evaluate(const std::vector<SourceFile>& fil
   return found;
 }
 
-/// "file function", of the first two columns of the table in docs/caches.md, "Short forms".
+/// Returns "file function" from the first two columns of the table in docs/caches.md, "Short forms".
 std::set<std::string> documented_short_forms() {
   static const Pattern row(R"(\| `([^`]+)` \|((?: `\w+\(\)`)+) \| [^|`]+ \|(?: `tests/[^`]+`)+ \|)");
   static const Pattern name(R"(`(\w+)\(\)`)");
@@ -363,7 +363,7 @@ TEST(SourceRules, HeadersAreGuarded) {
   expect_kept(unguarded_headers);
 }
 
-/// Files of the library that define something of each thread.
+/// Finds files of the library that define something thread-local.
 std::set<std::string> files_with_thread_locals(const std::vector<SourceFile>& files) {
   static const Pattern definition(R"(\s*(?!extern )(?:\w+ )*thread_local .*)");
   std::set<std::string> found;

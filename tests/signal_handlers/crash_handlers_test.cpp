@@ -81,14 +81,14 @@ void have_signal_stack(std::size_t size) {
   const stack_t stack{memory + k_page, signal_stack_flags, size};
   ::sigaltstack(&stack, nullptr);
 }
-// That of <signal.h>'s SIGSTKSZ; what sanitizers make larger needs more.
+// The size is <signal.h>'s SIGSTKSZ; sanitizers need more.
 #ifdef JITUNWIND_TEST_SANITIZED
 constexpr std::size_t k_signal_stack = std::size_t{64} << 10;
 #else
 constexpr std::size_t k_signal_stack = 8192;
 #endif
 
-/// How the program crashes ends this process, so it is another one.
+/// A crash ends the process, so it runs in a child.
 Seen crash(void (*how)()) {
   void* const shared = ::mmap(nullptr, sizeof(Seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   seen = new (shared) Seen{};
@@ -252,7 +252,7 @@ TEST(CrashHandler, SeesAnOverflowOfAThreadsStack) {
   EXPECT_EQ(result.reason, StopReason::outermost) << result.text();
   EXPECT_EQ(result.listed, result.frames);
   EXPECT_GT(result.frames, 100u);
-  // Threads begin in clone(), or in a function that has no name where the C library is stripped.
+  // Threads begin in clone(), or, in a stripped C library, in a function without a name.
   const std::string_view last = result.last.data();
   EXPECT_TRUE(last.empty() || last.starts_with("clone") || last.starts_with("__clone")) << result.text();
 }
@@ -280,7 +280,7 @@ TEST(CrashHandler, SeesAnOverflowOfAFibersStack) {
   EXPECT_GT(result.frames, 50u);
 }
 
-/// Nothing leads on from there, and that is said.
+/// Nothing leads on from there, and the handler is told so.
 TEST(CrashHandler, IsToldThatThereIsNoStack) {
   const Seen result = crash(crash_without_stack);
   EXPECT_TRUE(result.has("crash_without_stack")) << result.text();

@@ -1,4 +1,4 @@
-// Walks from a signal handler behind every single instruction of what a handler may interrupt: registration, the C
+// Walks from a signal handler behind every single instruction of code that a handler may interrupt: registration, the C
 // library's allocator, the dynamic linker.
 #include <libunwind.h>
 
@@ -95,8 +95,8 @@ TEST(EveryInstruction, OfDlopenAndDlclose) {
   });
 }
 
-/// Into the calling frame, and on from there. Its own frame is found by its frame pointer alone, which is another's as
-/// soon as registers are loaded.
+/// Resumes into the calling frame and continues there. Its own frame is found by its frame pointer alone, which belongs
+/// to another frame as soon as registers are loaded.
 [[gnu::noinline]] void resume_into_caller() {
   volatile char* const room = static_cast<char*>(__builtin_alloca(16 + static_cast<std::size_t>(getpid() & 64)));
   room[0] = 0;
@@ -119,7 +119,7 @@ void (*volatile g_resume)() = resume_into_caller;
 // covers: SF02
 TEST(EveryInstruction, OfAResumption) { expect_walks_at_every_instruction(call_and_be_resumed); }
 
-/// Into the frame that the signal interrupted, by the kernel's own way.
+/// Resumes into the frame that the signal interrupted, by the kernel's own way.
 void resume_interrupted(int, siginfo_t*, void* interrupted) {
   const auto flags = static_cast<ucontext_t*>(interrupted)->uc_mcontext.gregs[REG_EFL] & 0x100;
   unw_context_t context;
@@ -149,7 +149,7 @@ TEST(EveryInstruction, OfAResumptionThroughASignal) {
 
 void* volatile g_behind_interrupted = nullptr;
 
-/// Found by its frame pointer alone.
+/// This frame is found by its frame pointer alone.
 [[gnu::noinline]] void be_interrupted() {
   volatile char* const room = static_cast<char*>(__builtin_alloca(16 + static_cast<std::size_t>(getpid() & 64)));
   room[0] = 0;
@@ -167,7 +167,7 @@ void (*volatile g_be_interrupted)() = be_interrupted;
   room[0] = room[1];
 }
 
-/// Behind the frame that was interrupted, over several, by the kernel's own way.
+/// Resumes behind the interrupted frame, over several frames, by the kernel's own way.
 void resume_behind_interrupted(int, siginfo_t*, void* interrupted) {
   const auto flags = static_cast<ucontext_t*>(interrupted)->uc_mcontext.gregs[REG_EFL] & 0x100;
   unw_context_t context;

@@ -21,7 +21,7 @@
 
 namespace {
 
-/// While a handler is at work: calls of functions that lock.
+/// While a handler works, calls of functions that lock are counted.
 std::atomic<bool> g_trapped{false};
 std::atomic<unsigned> g_locks{0};
 unsigned g_mallocs = 0;
@@ -89,7 +89,7 @@ std::size_t by_cursor(void* ucontext) {
   for (const Frame& frame : walk_interrupted(ucontext)) frames += frame.pc() != 0;
   return frames;
 }
-/// 0 where a frame belongs to no procedure, or most have no name: some of a stripped C library have none.
+/// The result is 0 if a frame belongs to no procedure, or most have no name: some of a stripped C library have none.
 std::size_t with_names(void* ucontext) {
   std::size_t frames = 0, named = 0, all = 0;
   for (const Frame& frame : walk_interrupted(ucontext)) {
@@ -129,7 +129,7 @@ void handle(int, siginfo_t*, void* ucontext) {
   g_mallocs = mallocs.count();
 }
 
-/// Bytes of a stack for signals that the task touches, with those that the kernel does.
+/// Returns the bytes of a signal stack that the task touches, including those of the kernel.
 std::size_t stack_of(const Task& task, const JitFrame& frame) {
   auto* const stack =
       static_cast<std::byte*>(::mmap(nullptr, k_stack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
@@ -180,7 +180,7 @@ TEST_F(HandlerPath, NoMallocNoLocksLittleStack) {
   }
 }
 
-/// The traps are sprung.
+/// The traps work.
 TEST_F(HandlerPath, OthersWouldBeNoticed) {
   const Task task{"", false,
                   [](void*) -> std::size_t {

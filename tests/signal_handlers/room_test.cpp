@@ -1,4 +1,4 @@
-// Work that a handler on a small signal stack has done elsewhere: what it finds there, and what is as it was
+// Work that a handler on a small signal stack does elsewhere: its environment there, and the unchanged state
 // afterwards.
 #include "jitunwind/unwind_core/memory/small_stack_internal.h"
 
@@ -56,7 +56,7 @@ void have_handler(int number, void (*handler)(int)) {
   ::sigaction(number, &action, nullptr);
 }
 
-/// Sanitizers have one of their own, and want it back.
+/// Sanitizers have their own signal stack, which is restored.
 class SmallStack {
  public:
   explicit SmallStack(std::size_t size = 8192, int flags = 0) : stack_(PaintedStack::make(size)) {
@@ -222,7 +222,7 @@ void have_fault_handler() {
   ::sigaction(SIGILL, &action, nullptr);
 }
 
-/// A handler that began at the upper end of the thread's signal stack would write over the first one's frame.
+/// A handler that begins at the upper end of the thread's signal stack would overwrite the first one's frame.
 TEST(Room, HandlersOfItsOwnFaultsSpareTheSignalStack) {
   have_fault_handler();
   on_small_stack([] {
@@ -247,7 +247,7 @@ TEST(Room, IsThereAfterAHandlerHasJumpedOutOfTheWork) {
   ::signal(SIGILL, SIG_DFL);
 }
 
-/// All are in it at once, and there are no more stacks than that.
+/// All threads are in it at once, and there are no more stacks.
 TEST(Room, EachThreadHasItsOwn) {
   constexpr std::size_t k_threads = 40;
   std::size_t after_first = 0;
@@ -295,7 +295,7 @@ TEST(Room, ForkGivesBackWhatOthersWereOn) {
   const pid_t child = ::fork();
   if (child == 0) {
     Place of_child = 0;
-    // Others that are free may come first in the list.
+    // Other free ones may come first in the list.
     bool is_the_same = false;
     std::function<void(int)> nest = [&](int depth) {
       on_small_stack([&, depth] {

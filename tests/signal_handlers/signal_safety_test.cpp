@@ -1,5 +1,5 @@
-// Every function that is documented as signal-safe, in a profiling signal's handler, inside of the C library's own code
-// and of registration.
+// Every function that is documented as signal-safe is called in the handler of a profiling signal, inside the C
+// library's own code and registration.
 #include <libunwind.h>
 
 #include <dlfcn.h>
@@ -80,7 +80,7 @@ void note() {
   static_assert(Index < std::size(k_names));
   g_called[Index].store(true, std::memory_order_relaxed);
 }
-/// The call is noted under the name that the manual has for the function.
+/// Records the call under the function's name in the manual.
 #define CALL(name, ...) (note<index_of(#name)>(), name(__VA_ARGS__))
 
 /// Mistakes that a handler has found.
@@ -126,8 +126,8 @@ bool is_code_of_a_file(unw_word_t at) {
   return found;
 }
 
-/// A walk may end where nothing describes the code: _init and frame_dummy of every library are such code. It has come
-/// to a file's code, and the system's unwinder is the witness that nothing is known there.
+/// A walk may end where nothing describes the code, as in _init and frame_dummy of every library. It has reached a
+/// file's code, and the system's unwinder is the witness that nothing is known there.
 bool is_undescribed_code(int error, const Ips& ips) {
   const unw_word_t at = ips.at[static_cast<std::size_t>(ips.count) - 1] - (ips.count > 1);
   std::array<void*, 3> bases{};
@@ -184,7 +184,7 @@ void walk(unw_context_t* context, int kind) {
   g_mistakes.other_lists += !same;
 }
 
-/// The state of the range that holds the cursor's frame.
+/// The state for the range that contains the cursor's frame.
 struct Kept {
   unw_word_t at;
   std::array<char, 2048> data;
@@ -198,7 +198,7 @@ int keep_state(void* into, void* data, size_t size, unw_word_t start, unw_word_t
   return 1;
 }
 
-/// One step by what is kept of the procedure of this function's caller: as a step.
+/// Steps once by the kept states of the procedure of this function's caller, with the result of a step.
 void step_by_state(unw_cursor_t cursor) {
   unw_word_t ip = 0, by_step = 0, by_state = 0;
   expect(unw_get_reg(&cursor, UNW_REG_IP, &ip) == 0);
@@ -259,7 +259,7 @@ int lists_nothing(unw_iterate_phdr_callback_t, void*) { return 0; }
 
 timer_t g_timer{};
 
-/// One shot, so that a machine slower than the interval still gets on.
+/// The timer is set for one signal, so that a machine slower than the interval makes progress.
 void arm() {
   const itimerspec once{{0, 0}, {0, 100'000}};
   timer_settime(g_timer, 0, &once, nullptr);
@@ -290,7 +290,7 @@ void on_profile(int, siginfo_t*, void* context) {
 #endif
 }
 
-/// Names of functions whose page says that they are signal-safe, for this process at least.
+/// Returns the functions whose page says that they are signal-safe, for this process at least.
 std::set<std::string> documented_as_safe() {
   std::set<std::string> names;
   for (const auto& page : std::filesystem::directory_iterator(JITUNWIND_SOURCE_DIR "/docs/reference")) {
@@ -371,7 +371,8 @@ TEST(SignalSafety, ProfilingMallocDlopenAndRegistration) {
     pthread_sigmask(SIG_BLOCK, &profile, nullptr);
     while (!stop) {
       if (void* library = dlopen("libresolv.so.2", RTLD_NOW | RTLD_LOCAL)) dlclose(library);
-      // Or it takes the lock again before whoever waits for it, whom signals wake and send to sleep, has run.
+      // Otherwise the thread takes the lock again before a waiting thread, which signals wake and send to sleep, has
+      // run.
       std::this_thread::sleep_for(std::chrono::microseconds(200));
     }
   });

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t k_page = 4096;
 
-// extern "C" for their names.
+// The functions are extern "C" for their names.
 
 extern "C" {
 using Last = void (*)();
@@ -39,7 +39,7 @@ void (*volatile small_stack_no_code)() = nullptr;
   small_stack_no_code();
   asm volatile("");
 }
-// Nothing but its bytes tells what this is; the slot cannot be read.
+// Only its bytes identify this code, and the slot cannot be read.
 asm(R"(
         .text
         .type small_stack_plt, @function
@@ -49,8 +49,8 @@ small_stack_plt:
         .size small_stack_plt, . - small_stack_plt
 )");
 void small_stack_plt();
-// More rows are remembered than a reader of four has room for (compact_cfi.cpp). Each one takes libgcc some 270 bytes
-// of the stack, which are its own.
+// There are more remembered rows than a reader with room for four holds (compact_cfi.cpp). libgcc takes some 270 bytes
+// of the stack for each.
 asm(R"(
         .text
         .type small_stack_states, @function
@@ -98,7 +98,7 @@ void call_through(const JitFrame& frame) {
   frame([](void*) -> void* { return small_stack_static(2, &small_stack_raise), nullptr; }, nullptr);
 }
 
-/// Nothing describes it. The call of it says where it begins, the call in it what was called.
+/// Nothing describes this code. The call of it tells where it begins, and the call in it tells the callee.
 void call_through_unknown_code() {
   // push rbx; call [rip+2]; pop rbx; ret; the address of what is called.
   constexpr unsigned char k_code[] = {0x53, 0xff, 0x15, 0x02, 0, 0, 0, 0x5b, 0xc3};

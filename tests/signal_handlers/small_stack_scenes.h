@@ -1,4 +1,4 @@
-// Stacks that a signal interrupts: of code that each kind of source knows, and of none.
+// Stacks that a signal interrupts, with code that each kind of source knows, and code that none knows.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@ struct Scene {
   bool is_beyond_libgcc = false;  ///< which does not know how to go on there
 };
 
-/// Each ends in SIGUSR1, SIGSEGV or SIGBUS.
+/// Each scene ends in SIGUSR1, SIGSEGV or SIGBUS.
 std::span<const Scene> small_stack_scenes();
 
 }  // namespace jitunwind::test

@@ -49,7 +49,7 @@ sigjmp_buf behind;
 bool is_last = false;
 const char* scene_name = "";
 
-/// A new one is 0.
+/// The value of a new stack is 0.
 std::size_t used_elsewhere() {
   return with_room([] {
     const auto* const here = static_cast<const volatile unsigned char*>(__builtin_frame_address(0));
@@ -178,7 +178,7 @@ void list_by_level_one(ucontext_t*) {
   look_up(static_cast<int>(told->frames));
 }
 
-/// glibc's, by libgcc_s, which asks for the FDEs of registered code here.
+/// glibc's backtrace() uses libgcc_s, which asks this library for the FDEs of registered code.
 void list_by_libgcc(ucontext_t*) { look_up(::backtrace(addresses.data(), k_addresses)); }
 
 struct Action {
@@ -216,7 +216,7 @@ Told run(const Case& c, std::size_t size, int& status) {
     (void)::backtrace(addresses.data(), 1);  // loads libgcc_s
     act = c.action->act;
     handle(SA_NODEFER);
-    // Not on the small stack; where the ordinary one overflows there is no other.
+    // The first walks do not run on the small stack; if the ordinary one overflows there is no other stack.
     for (int i = 0; i < 2 && c.is_warm; ++i) {
       PaintedStack::make(std::size_t{256} << 10).use();
       handle(SA_NODEFER | SA_ONSTACK);

@@ -29,7 +29,7 @@
 namespace jitunwind::test {
 namespace {
 
-// None of what the functions are given is on the stack.
+// The functions' arguments are not on the stack.
 ucontext_t* interrupted = nullptr;
 unw_context_t here;
 unw_cursor_t cursor, scratch;
@@ -236,7 +236,7 @@ std::size_t most_used(const Scene& scene, void (*call)()) {
   return result;
 }
 
-/// Names of functions in the table of the section "Stack", each with the bytes of its row.
+/// Returns the functions in the table of the section "Stack", each with the bytes of its row.
 std::map<std::string, std::size_t> documented() {
   std::map<std::string, std::size_t> bytes;
   std::ifstream page(JITUNWIND_SOURCE_DIR "/docs/contracts.md");

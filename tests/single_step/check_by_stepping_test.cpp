@@ -1,4 +1,4 @@
-// The public check of descriptions: it passes right ones, and tells each kind of wrong one and of bad use.
+// The public check of descriptions: it passes right ones, and notices each kind of wrong one and of misuse.
 #include <jitunwind/jitunwind.h>
 #include <jitunwind/testing.h>
 

@@ -1,4 +1,4 @@
-// The compiler's own frames, every instruction: .eh_frame read by the engine against what is true.
+// Compares every instruction of the compiler's own frames with the truth: the engine reads their .eh_frame.
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The every-instruction harness judges rows given as text: it must pass right ones, count what it did, and notice
-// every kind of wrong one.
+// The every-instruction harness judges rows given as text: it must pass right ones, count its work, and notice every
+// kind of wrong one.
 #include "jitunwind/adapters/testing/single_step_p.h"
 
 #include <gtest/gtest.h>
@@ -102,7 +102,7 @@ TEST(SingleStep, SaysWhichInstructionsNeverRan) {
 }
 
 TEST(SingleStep, NoticesEachWrongRowAtItsInstruction) {
-  // One line of the right rows replaced: every rule that can be wrong is wrong once.
+  // One line of the right rows is replaced, so that every rule that can be wrong is wrong once.
   struct Case {
     const char* rows;
     unsigned wrong_offset;
@@ -138,7 +138,7 @@ TEST(SingleStep, NoticesEachWrongRowAtItsInstruction) {
 }
 
 TEST(SingleStep, NoticesARowThatIsWrongOnlyDuringTheCall) {
-  // A row that begins within the call: right at every boundary, wrong for the caller's frame.
+  // A row that begins within the call is right at every boundary and wrong for the caller's frame.
   const SingleStepRun r = run(k_realigned, realigned_body, {R"(
     +0: cfa=rsp+8 ra=[cfa-8]
     +1: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]
@@ -227,7 +227,7 @@ TEST(SingleStep, ComparesVectorRegistersByTheirRule) {
   const SingleStepRun r = run(code, body, {right, forgotten}, options);
   EXPECT_EQ(r.failure, "");
   EXPECT_EQ(r.reports[0].mismatches, 0u) << r.text();
-  // Only between xorps and movups is the value lost.
+  // The value is lost only between xorps and movups.
   EXPECT_EQ(r.reports[1].wrong_at, std::set<Addr>{code.range.begin + 0xb}) << r.text();
 }
 
@@ -269,7 +269,7 @@ TEST(SingleStep, ReportsCodeThatDoesNotKeepItsPromises) {
   EXPECT_EQ(failed.failure, "child exited with status 3");
   EXPECT_FALSE(failed.ok());
 
-  // Nothing compared is not a pass.
+  // A run that compares nothing does not pass.
   EXPECT_FALSE(run(k_framed, [] { return 0; }, {k_framed_rows}).ok());
 }
 

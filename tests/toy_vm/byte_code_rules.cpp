@@ -89,7 +89,7 @@ class Paths {
     }
   }
 
-  /// How many values an instruction takes from the top.
+  /// Returns how many values an instruction takes from the top.
   std::uint32_t taken(const Instruction& i) const {
     if (i.op == Op::call) {
       check(is_index(i.operand, program_.functions.size()), "a called function exists");

@@ -8,7 +8,7 @@
 
 namespace toy_test {
 
-/// "" if the program keeps all rules, else what is broken where.
+/// Returns "" if the program keeps all rules, else the broken rule and its place.
 std::string broken_rule(const toy::Program& program);
 
 }  // namespace toy_test

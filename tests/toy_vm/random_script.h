@@ -1,4 +1,4 @@
-// Random programs in the language of toy_vm, as trees: to print, and to evaluate without any of its parts.
+// Random programs in the language of toy_vm, as trees that are printed, and evaluated without any part of toy_vm.
 #pragma once
 
 #include <cstdint>
@@ -44,8 +44,8 @@ struct ScriptFunction {
   Node body;
 };
 
-/// Functions call those before them only; the last one is called by main(), which prints what comes of it. Natives that
-/// must be there: print, tick, fail, odd, apply, each, guarded, attempt, catch_odd, rethrow.
+/// Functions call only those before them; main() calls the last one and prints its result. The needed natives are:
+/// print, tick, fail, odd, apply, each, guarded, attempt, catch_odd, rethrow.
 using RandomScript = std::vector<ScriptFunction>;
 
 RandomScript random_script(std::uint64_t seed);

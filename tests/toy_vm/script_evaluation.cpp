@@ -1,4 +1,4 @@
-// Evaluates the tree of a random script: what every statement comes to is a value here, exceptions included.
+// Evaluates the tree of a random script: the outcome of every statement is a value here, exceptions included.
 #include <functional>
 #include <map>
 

@@ -1,5 +1,5 @@
-// Random programs on the machine in C, full of exceptions of the language and of C++ that cross scripts and C++: it
-// prints what an evaluation of the program's tree prints.
+// Random programs on the machine in C, full of exceptions of the language and of C++ that cross scripts and C++: the
+// output equals that of an evaluation of the program's tree.
 #include <gtest/gtest.h>
 
 #include <cstring>

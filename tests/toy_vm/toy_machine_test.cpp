@@ -26,7 +26,7 @@ void* operator new(std::size_t size) {
   void* const memory = operator new(size, std::nothrow);
   return memory ? memory : throw std::bad_alloc();
 }
-// Not inlined: gcc takes free() for a delete of another kind than the new that it sees.
+// The functions are not inlined: gcc takes free() for a delete of another kind than the new that it sees.
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
@@ -81,7 +81,7 @@ Value throw_poor(Machine&, const Value*) {
   throw 5;
 }
 Value throw_number(Machine&, const Value*) { throw 5; }
-/// Catches anything, and throws it on.
+/// Catches anything and rethrows it.
 Value rethrows(Machine& machine, const Value* arguments) {
   try {
     return machine.call(arguments[0], {});
@@ -97,7 +97,7 @@ Value catches_number(Machine& machine, const Value* arguments) {
     return Value::of(std::int64_t{number});
   }
 }
-/// Destructors that call scripts, while an exception passes.
+/// Destructors that call scripts while an exception passes.
 Value calls_at_end(Machine& machine, const Value* arguments) {
   struct AtEnd {
     ~AtEnd() { machine.call(function, {}); }
@@ -133,7 +133,7 @@ class ToyMachine : public testing::Test {
     return out_.str();
   }
   void load(const std::string& script) { machine_.load(script, "test.toy"); }
-  /// The first frames of the exception that came out: "name place", a line each.
+  /// Returns the first frames of the escaped exception: "name place", a line each.
   std::string trace(std::size_t frames) const {
     std::string lines;
     for (const toy::TracedFrame& frame : machine_.uncaught())
@@ -262,7 +262,7 @@ TEST_F(ToyMachine, DiscardedExceptionsAreDestroyed) {
     }
     fn main() { print(returns()); print(breaks()); print(continues()); print(throws()); print(in_turn()); })"),
             "1\n2\n3\n4\n5\n");
-  // The objects thrown, and one in each frame that threw; none was copied for a script.
+  // The thrown objects are gone, and one in each frame that threw; none was copied for a script.
   EXPECT_EQ(g_alive, 0);
   EXPECT_EQ(g_destroyed, 2 * 7);
   EXPECT_EQ(std::uncaught_exceptions(), 0);
@@ -296,7 +296,7 @@ fn two() {
          throw_far);
 })");
   EXPECT_THROW(machine_.run({}), FarError);
-  // Thrown again by C++: that is where it was thrown.
+  // C++ rethrows the exception, and its trace begins there.
   EXPECT_EQ(trace(5),
             "(anonymous namespace)::rethrows C++\none test.toy:6\ntoy::natives::each C++\nmain test.toy:2\n"
             "(anonymous namespace)::ToyMachine_TracesShowWhereItWasThrown_Test::TestBody C++\n");

@@ -1,4 +1,4 @@
-// Scripts that cannot be run: what is said of them, and where. Nothing is as deep, as long or as wrong that it crashes.
+// Scripts that cannot be run: their errors, with the places. No depth, length or mistake crashes the parser.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::array<toy::NativeName, 2> k_natives{{{"print", 1}, {"each", 2}}};
 
-/// "3: unknown name 'x'"; "" of a script that can be run.
+/// Returns "3: unknown name 'x'"; "" for a script that can be run.
 std::string mistake(const std::string& script) {
   try {
     toy::parse(script, k_natives);

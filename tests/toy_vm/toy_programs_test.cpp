@@ -1,5 +1,5 @@
-// The programs toy_vm and toy_vm_eh: whole output and exit status of every script of the examples, on libgcc_s and on
-// the exception runtime of this project; and c_toy_vm, the same machine in C.
+// The programs toy_vm and toy_vm_eh: the whole output and exit status of every script of the examples, on libgcc_s and
+// on the exception runtime of this project; and c_toy_vm, the same machine in C.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -39,7 +39,7 @@ TEST(ToyPrograms, EveryScriptHasItsExpectedOutput) {
   EXPECT_EQ(stems(k_scripts), stems(k_expected));
 }
 
-/// How deep a stack is depends on the compiler that made the machine.
+/// The compiler of the machine determines how deep a stack is.
 std::string without_counts(const std::string& output) {
   static const Pattern count(R"(\.\.\. \d+ more)");
   return replaced(output, count, "... many more");

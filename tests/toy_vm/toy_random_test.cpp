@@ -1,5 +1,5 @@
-// Random programs, full of exceptions that cross scripts and C++: the machine prints what an evaluation of the
-// program's tree prints, which shares nothing with the machine.
+// Random programs, full of exceptions that cross scripts and C++: the machine's output equals that of an evaluation of
+// the program's tree, which shares nothing with the machine.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -104,7 +104,7 @@ TEST(ToyRandom, TheMachineDoesWhatTheProgramSays) {
     ++(expected.find("uncaught: ") == std::string::npos ? finished : uncaught);
     long_ones += expected.size() > 100;
   }
-  // They are worth the while.
+  // The programs are worth running.
   EXPECT_GT(uncaught, seeds / 10);
   EXPECT_GT(finished, seeds / 10);
   EXPECT_GT(long_ones, seeds / 20);

@@ -1,4 +1,4 @@
-// Unwind Express and libunwind's accessors, each over the other: one target, walked by both, frame by frame.
+// Unwind Express and libunwind's accessors, each over the other: both walk one target, frame by frame.
 #include <libunwind.h>
 #include <uwx_libunwind.h>
 
@@ -53,7 +53,7 @@ WalkSeen by_libunwind(unw_accessors_t& accessors, void* argument) {
   return seen;
 }
 
-/// A leaf that nothing knows, a frame that is described in place, and three of a table.
+/// A leaf that nothing knows, a frame that is described in place, and three frames of a table.
 struct MixedTarget {
   static constexpr std::uint64_t k_leaf = 0x66'0000, k_jit = 0x77'0000, k_sp = ThreeFrames::k_stack - 0x100;
 
@@ -166,8 +166,8 @@ struct OwnedTarget {
   }
 };
 
-/// `push %rbp; mov %rsp,%rbp; push %rbx` by directives, its caller by a table in the target, whose caller there is
-/// none.
+/// The callee `push %rbp; mov %rsp,%rbp; push %rbx` is described by directives, its caller by a table in the target;
+/// there are no more callers.
 struct TwoFormats {
   static constexpr unw_word_t k_code = 0x40'0000, k_stack = 0x7fff'0000, k_section = 0x50'0000, k_pairs = 0x51'0000;
 
@@ -263,8 +263,8 @@ TEST(UwxBridge, CallbacksOverAccessors) {
   EXPECT_EQ(uwx_get_module_info(over.env, nullptr, nullptr), UWX_ERR_NOSYM);
 }
 
-/// Accessors give words in this machine's order, copies are in the target's, which is that of the environment: a target
-/// of AArch64, whose first frame is stp x29, x30, [sp, #-32]!, and whose second one is the last.
+/// Accessors give words in this machine's byte order, copies have the target's, which is that of the environment. The
+/// target is AArch64; its first frame is stp x29, x30, [sp, #-32]!, and its second one is the last.
 // covers: UX39
 TEST(UwxBridge, CallbacksOverAccessorsOfAnotherCpuInEachByteOrder) {
   constexpr int k_x19 = 19, k_x29 = 29, k_x30 = 30, k_sp = 31, k_pc = 32;  // <libunwind-aarch64.h>
@@ -296,7 +296,7 @@ TEST(UwxBridge, CallbacksOverAccessorsOfAnotherCpuInEachByteOrder) {
   }
 }
 
-/// There and back: the entry that the one lends is read by the other.
+/// Each one reads the entry that the other lends.
 // covers: UX39
 TEST(UwxBridge, EachOverTheOther) {
   MixedTarget mixed;
@@ -312,7 +312,7 @@ TEST(UwxBridge, EachOverTheOther) {
   EXPECT_EQ(twice.frames, once.frames);
 }
 
-/// The accessors that libunwind has of this process, with a context of this thread for a token.
+/// libunwind's accessors for this process, with a context of this thread as the token.
 // covers: UX39
 TEST(UwxBridge, ThisProcessThroughItsOwnAccessors) {
   const JitFrame frame;

@@ -1,5 +1,5 @@
-// Names and source from files: of frames of the thread itself, and by module and relative address. binutils' addr2line
-// is the witness.
+// Names and source lines from files: of frames of the thread itself, and by module and relative address. binutils'
+// addr2line is the witness.
 #include <dlfcn.h>
 
 #include <cstdlib>

@@ -6,7 +6,7 @@ namespace {
 
 using Asked = UwxTarget::Asked;
 
-/// The status of the first step with that answer to LOOKUP, after which the context is what it was unless it is OK.
+/// Returns the status of the first step with that answer to LOOKUP. The context is unchanged unless the status is OK.
 int step_with(const Given& given) {
   UwxTarget target;
   const ThreeFrames frames(target);
@@ -51,7 +51,7 @@ TEST(UwxLookup, TablesHaveTheirKeysAndNoOthers) {
   EXPECT_EQ(step_with(table_with(UWX_KEY_UEND, ThreeFrames::k_hdr - 1)), UWX_ERR_BADKEY);
 }
 
-/// A pointer in the table that counts from the data of its module.
+/// A pointer in the table is relative to the data of its module.
 // covers: UX11
 TEST(UwxLookup, DataRelativePointersCountFromGp) {
   UwxTarget target;
@@ -110,7 +110,7 @@ TEST(UwxLookup, UnknownCodeIsALeaf) {
   EXPECT_EQ(target.sp(), frames.k_stack + 8);
   ASSERT_EQ(uwx_step(target.env), UWX_OK);
   EXPECT_EQ(target.ip(), frames.ip_of(2));
-  // A procedure that has called is none.
+  // A procedure that has called is not a leaf.
   target.answer = [](const Asked&) { return Given{}; };
   EXPECT_EQ(uwx_step(target.env), UWX_ERR_IPNOTFOUND);
   EXPECT_EQ(target.ip(), frames.ip_of(2));
@@ -139,7 +139,7 @@ TEST(UwxLookup, ErrorsAreTheStepsError) {
   EXPECT_EQ(step_with({UWX_LKUP_SYMINFO, {UWX_KEY_FUNCSTART, 1}}), UWX_ERR_LOOKUPERR) << "not what was asked";
 }
 
-/// The answer that the callback did not give is not given back either.
+/// An answer that the callback did not give is not given back either.
 // covers: UX16
 TEST(UwxLookup, AnswersOfNoKindAreErrors) {
   struct Liar {
@@ -196,11 +196,11 @@ TEST(UwxLookup, FramesAreDescribedInPlace) {
   target.put_word(k_sp + 0x18, frames.ip_of(1));
   target.put_word(k_sp + 0x10, 0x5a5a);
   target.put_word(k_sp + 0x28, k_sp + 0x20);
-  // Neither size nor PSP: a leaf.
+  // An answer with neither size nor PSP is a leaf.
   ASSERT_EQ(step({}), UWX_OK);
   EXPECT_EQ(target.ip(), frames.ip_of(0));
   EXPECT_EQ(target.sp(), k_sp + 8);
-  // A size, and a register at SP + 16 or PSP - 16.
+  // The answer has a size, and a register at SP + 16 or PSP - 16.
   for (const std::uint64_t place : {UWX_DISP_SPREL(0x10), UWX_DISP_PSPREL(0x10)}) {
     ASSERT_EQ(step({UWX_KEY_FSIZE, 0x20, spill(frames.k_rbp), place}), UWX_OK);
     EXPECT_EQ(target.ip(), frames.ip_of(1));
@@ -208,7 +208,7 @@ TEST(UwxLookup, FramesAreDescribedInPlace) {
     EXPECT_EQ(target.reg(frames.k_rbp), 0x5a5au);
     EXPECT_EQ(target.reg(frames.k_rbx), frames.ip_of(2));
   }
-  // PSP in every way.
+  // PSP is given in every way.
   for (const std::uint64_t psp : {UWX_DISP_SPPLUS(0x20), UWX_DISP_SPREL(0x28), UWX_DISP_REGREL(frames.k_rbp, -0x60)}) {
     ASSERT_EQ(step({spill(UWX_REG_PSP), psp}), UWX_OK) << std::hex << psp;
     EXPECT_EQ(target.ip(), frames.ip_of(1));
@@ -217,7 +217,7 @@ TEST(UwxLookup, FramesAreDescribedInPlace) {
   ASSERT_EQ(step({spill(UWX_REG_PSP), UWX_DISP_REG(frames.k_rbp), spill(UWX_REG_RP), UWX_DISP_SPREL(0x18)}), UWX_OK);
   EXPECT_EQ(target.sp(), k_sp + 0x80);
   EXPECT_EQ(target.ip(), frames.ip_of(1));
-  // RP and other registers in registers.
+  // RP and other registers are in registers.
   ASSERT_EQ(step({spill(UWX_REG_RP), UWX_DISP_REG(frames.k_rbx), spill(UWX_REG_GR(12)), UWX_DISP_REG(frames.k_rbp),
                   spill(frames.k_rbp), UWX_DISP_NONE}),
             UWX_OK);
@@ -253,7 +253,7 @@ TEST(UwxLookup, ContextFramesAreNotSteppedThrough) {
   EXPECT_EQ(uwx_get_abi_context_code(target.env), 0);
 }
 
-/// The mark of signal frames in .eh_frame.
+/// .eh_frame marks signal frames.
 // covers: UX32 UX33
 TEST(UwxLookup, SignalFramesOfTablesAreContextFrames) {
   UwxTarget target;

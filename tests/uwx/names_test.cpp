@@ -1,4 +1,4 @@
-// Names and source: what is requested, and how long strings live.
+// Names and source lines: what is requested, and how long strings live.
 #include "tests/uwx/uwx_target.h"
 
 namespace jitunwind::test {
@@ -64,7 +64,7 @@ TEST(UwxNames, AreAskedForOnce) {
   }
 }
 
-/// Known from the unwind information, it is handed on.
+/// The unwind information tells the beginning, which is passed on.
 // covers: UX34 UX09
 TEST(UwxNames, TheFunctionsBeginningIsKnownFromItsTable) {
   NamedFrames named;
@@ -137,7 +137,7 @@ TEST(UwxNames, NothingIsKnownWhereTheClientKnowsNothing) {
   EXPECT_EQ(ask({UWX_LKUP_SYMINFO, {UWX_KEY_USTART, 1}}), UWX_ERR_BADKEY);
 }
 
-/// "Not found" is an answer: nobody is asked again.
+/// "Not found" is an answer: the client is not asked again.
 // covers: UX07
 TEST(UwxNames, AreNotAskedForAgainWhereThereAreNone) {
   UwxTarget target;
@@ -165,7 +165,7 @@ TEST(UwxNames, OnlySymbolsAreAskedForByTheInlinedCall) {
     EXPECT_EQ(asked.value_of(UWX_KEY_INLINE).value_or(0), asked.request == UWX_LKUP_SYMBOLS) << asked.request;
 }
 
-/// The client's strings cannot be read any more when the answer was given back.
+/// The client's strings cannot be read any more once the answer was given back.
 // covers: UX19 UX20
 TEST(UwxNames, StringsLiveUntilTheNextStep) {
   NamedFrames named;
@@ -188,7 +188,7 @@ TEST(UwxNames, StringsLiveUntilTheNextStep) {
   EXPECT_EQ(next, module) << "the room of the frame before is used again";
 }
 
-/// A string without an end, or nowhere, is cut.
+/// A string without an end, or at an unreadable address, is cut.
 // covers: UX19
 TEST(UwxNames, StringsAreReadWithCare) {
   UwxTarget target;
@@ -233,7 +233,7 @@ TEST(UwxNames, InlinedCallsAreStepped) {
   EXPECT_FALSE(target.asked.back().value_of(UWX_KEY_INLINE));
 }
 
-/// Those of an answer to LOOKUP, where they are cheap.
+/// An answer to LOOKUP may bring the names if they are cheap.
 // covers: UX38
 TEST(UwxNames, FramesMayBringTheirNames) {
   UwxTarget target;

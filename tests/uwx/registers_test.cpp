@@ -1,4 +1,4 @@
-// Registers of a frame: which are asked for, when, and where they are.
+// Registers of a frame: which are requested, when, and where they are.
 #include <algorithm>
 
 #include "jitunwind/unwind_core/arch/arch.h"
@@ -56,7 +56,7 @@ TEST(UwxRegisters, EveryRegisterHasItsId) {
                 UWX_REG_BR(7) == 0x307);
 }
 
-/// Itanium's registers are no one's here, and nobody is asked for them.
+/// Itanium's registers do not exist here, and the client is not asked for them.
 // covers: UX26 UX29
 TEST(UwxRegisters, OtherIdsAreBad) {
   UwxTarget target;

@@ -15,7 +15,7 @@ extern "C" int jitunwind_test_uwx_from_c(std::uint64_t* frames);
 namespace jitunwind::test {
 namespace {
 
-/// Made where memory may be: signal handlers walk with them.
+/// The environments are made where memory may be allocated: signal handlers walk with them.
 struct Envs {
   const SelfEnv direct, through_callbacks{true};
 };
@@ -97,7 +97,7 @@ TEST(UwxSelf, WalksThroughSignals) {
   expect_all_the_same(seen);
 }
 
-/// rcx holds what is told apart, in the code that a fault interrupts; the handler takes the address from it.
+/// rcx distinguishes the cases in the code that a fault interrupts; the handler takes the address from it.
 asm(R"(
     .text
     .type jitunwind_test_fault_with_rcx, @function
@@ -241,7 +241,7 @@ TEST(UwxSelf, CallbacksAnswerAloneToo) {
             UWX_LKUP_UTABLE);
 }
 
-/// Two regions of 16 bytes, of which the first has one directive, a wrong one.
+/// Two regions of 16 bytes; the first one has one directive, which is wrong.
 struct WrongFrame {
   WrongFrame(void* code, int tag) {
     first.op[0] = jitunwind_make_dyn_op(tag, _U_QP_TRUE, 0, 0, 5);
@@ -279,7 +279,7 @@ TEST(UwxSelf, WrongDescriptionsAreSaidToBe) {
   EXPECT_EQ(step(99), UWX_ERR_BADUDESC);
 }
 
-/// A leaf without unwind information that a signal has interrupted, or where a walk begins.
+/// The leaf without unwind information was interrupted by a signal, or the walk begins there.
 // covers: UX15
 TEST(UwxSelf, UnknownCodeIsALeafHereToo) {
   void* const code = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

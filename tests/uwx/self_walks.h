@@ -11,7 +11,7 @@
 
 namespace jitunwind::test {
 
-/// Addresses of frames, as a handler can have them.
+/// Addresses of frames in a form that handlers can use.
 struct ListedFrames {
   std::array<std::uint64_t, 512> ips;
   std::array<std::uint64_t, 512> sps;
@@ -24,7 +24,7 @@ struct ListedFrames {
   }
 };
 
-/// Those of another walk that begin with the caller of both.
+/// Compares with the addresses of another walk from the caller of both on.
 inline void expect_same(const ListedFrames& cursor, const ListedFrames& uwx, std::size_t first = 0) {
   ASSERT_EQ(cursor.count, uwx.count);
   for (std::size_t i = first; i < cursor.count; ++i) {
@@ -81,7 +81,7 @@ struct SelfEnv {
   }
 };
 
-/// The calling function's frame first, whose address depends on where in it the walk was begun.
+/// Lists frames from the calling function's own, whose address depends on where in it the walk was begun.
 [[gnu::always_inline]] inline void list_by_cursor(ListedFrames& frames) {
   for (const Frame& frame : walk_here()) frames.add(frame.pc(), frame.sp());
 }

@@ -1,4 +1,4 @@
-// Every status code, provoked through the interface; the context stays what it was.
+// Every status code, provoked through the interface; the context stays unchanged.
 #include <cstdlib>
 
 #include "tests/uwx/uwx_target.h"
@@ -48,7 +48,7 @@ TEST(UwxStatus, NoEnvironmentIsAnErrorEverywhere) {
   EXPECT_EQ(uwx_get_source_info(nullptr, &text, &text, &number, &number), UWX_ERR_NOENV);
 }
 
-/// The status of a step while the callback fails where `fails` says so, in the way given.
+/// Returns the status of a step while the callback fails where `fails` says so, in the given way.
 template <class Fails>
 void expect_failure(int status, int returned, Fails fails) {
   UwxTarget target;
@@ -98,7 +98,7 @@ TEST(UwxStatus, BrokenUnwindInformationIsSaidToBe) {
   EXPECT_EQ(target.ip(), frames.ip_of(0));
 }
 
-/// SP and IP as before; and a frame record that leads to itself.
+/// SP and IP do not change, or a frame record refers to itself.
 // covers: UX29
 TEST(UwxStatus, StacksThatDoNotEndAreLeft) {
   UwxTarget target;
@@ -113,7 +113,7 @@ TEST(UwxStatus, StacksThatDoNotEndAreLeft) {
   EXPECT_LT(steps, 20u);
 }
 
-/// A row that needs a register of which nobody has a value.
+/// The row needs a register whose value nobody has.
 // covers: UX29
 TEST(UwxStatus, CallersThatCannotBeToldAreSaidToBe) {
   UwxTarget target;
@@ -127,7 +127,7 @@ TEST(UwxStatus, CallersThatCannotBeToldAreSaidToBe) {
   EXPECT_EQ(target.ip(), frames.ip_of(1));
 }
 
-/// Addresses that no word can have: reads stay aligned, which the callback asserts.
+/// No word can have these addresses: reads stay aligned, which the callback asserts.
 // covers: UX23 UX29
 TEST(UwxStatus, MisalignedPlacesAreReadByAlignedWords) {
   UwxTarget target;
@@ -189,7 +189,7 @@ TEST(UwxStatus, WalksAllocateNothing) {
   EXPECT_EQ(released, 1u);
 }
 
-/// Only strings that do not fit need more, and it is given back with the frame, or with the environment.
+/// Only strings that do not fit need more memory. It is freed with the frame, or with the environment.
 // covers: UX30 UX29
 TEST(UwxStatus, LongStringsNeedMemory) {
   const CountedMemory memory;
@@ -217,7 +217,7 @@ TEST(UwxStatus, LongStringsNeedMemory) {
   EXPECT_EQ(uwx_init(), nullptr);
 }
 
-/// The memory of an environment goes back to where it came from.
+/// An environment's memory is freed by its own allocator.
 // covers: UX30
 TEST(UwxStatus, AllocatorsBelongToTheEnvironmentsMadeWithThem) {
   uwx_env* env = nullptr;

@@ -1,5 +1,5 @@
 // A target behind the two callbacks of Unwind Express: bytes, registers, and answers that a test gives. Each answer is
-// on a page of its own, its strings as well, which nobody can read any more once it was given back.
+// on its own page, together with its strings, which becomes unreadable once the answer was given back.
 #pragma once
 
 #include <elf.h>
@@ -74,7 +74,7 @@ struct UwxTarget {
     for (const Copyin& c : copies) found += c.request == request;
     return found;
   }
-  /// Answers that were not given back yet.
+  /// Counts the answers that were not given back yet.
   std::size_t held() const {
     std::size_t found = 0;
     for (const Page& page : pages) found += !page.given_back;
@@ -92,7 +92,7 @@ struct UwxTarget {
   std::map<std::uint64_t, std::byte> bytes;
   std::map<std::uint64_t, std::uint64_t> registers;
   std::function<Given(const Asked&)> answer = [](const Asked&) { return Given{}; };
-  /// Instead of memory and registers: what it returns is what the callback returns.
+  /// Replaces memory and registers: the callback returns the result of this.
   std::function<std::optional<int>(const Copyin&, char*)> copy_instead;
   std::vector<Copyin> copies;
   std::vector<Asked> asked;  ///< without FREE

@@ -1,4 +1,4 @@
-// A walk by callbacks: what is requested, when, and with what.
+// A walk by callbacks: what is requested, when, and with which arguments.
 #include "tests/uwx/uwx_target.h"
 
 namespace jitunwind::test {
@@ -99,7 +99,7 @@ TEST(UwxWalk, ReadsAreOfEightAlignedBytes) {
   EXPECT_EQ(target.copied(UWX_COPYIN_RSTACK), 0u);
 }
 
-/// A client that serves it from the file sees by the request which area is meant.
+/// The request tells a client that serves unwind information from the file which area is meant.
 // covers: UX24
 TEST(UwxWalk, UnwindInformationMayComeFromElsewhere) {
   UwxTarget target;
@@ -169,7 +169,7 @@ TEST(UwxWalk, OtherMachinesAndByteOrders) {
       return {UWX_LKUP_UTABLE, {UWX_KEY_TBASE, k_code, UWX_KEY_USTART, k_hdr, UWX_KEY_UEND, k_hdr + hdr.size()}};
     };
     target.registers = {{UWX_REG_GR(19), 0x19}, {UWX_REG_FR(9), 0xd9}, {UWX_REG_GR(30), k_code + 0x20}};
-    // A leaf first, whose caller is in x30.
+    // The first frame is a leaf, whose caller is in x30.
     ASSERT_EQ(uwx_init_context(target.env, 0x66'0000, k_stack, 0, 0), UWX_OK);
     ASSERT_EQ(uwx_step(target.env), UWX_OK) << big;
     EXPECT_EQ(target.ip(), k_code + 0x20);
@@ -192,8 +192,8 @@ TEST(UwxWalk, OtherMachinesAndByteOrders) {
   EXPECT_EQ(uwx_free(env), UWX_OK);
 }
 
-/// Sizes that nobody asked for, bytes that change at every read or never end, answers that lead anywhere: a step comes
-/// to an end all the same, moves on or leaves the frame as it is, and says which.
+/// Sizes that nobody asked for, bytes that change at every read or never end, answers that lead anywhere: a step ends
+/// nevertheless, moves on or leaves the frame as it is, and reports which.
 TEST(UwxWalk, CallbacksThatLieEndAStep) {
   using Copyin = UwxTarget::Copyin;
   std::uint64_t changing = 1;

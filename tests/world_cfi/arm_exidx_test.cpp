@@ -66,7 +66,7 @@ struct Reading {
   static std::string place(const std::string& from, std::int64_t distance) {
     return distance == 0 ? from : from + (distance > 0 ? "+" : "") + std::to_string(distance);
   }
-  /// A line: the bytes of an instruction, "0xb1 0x08", and what it is.
+  /// Takes a line with the bytes of an instruction, "0xb1 0x08", and its meaning.
   void take(const std::string& line) {
     std::istringstream words(line);
     std::string word, to, from, sign;

@@ -15,7 +15,7 @@
 namespace jitunwind::world {
 namespace {
 
-/// All zeros, everywhere.
+/// Memory that reads as zeros everywhere.
 class ZeroMemory final : public Memory {
  public:
   std::size_t read(Addr, std::span<std::byte> into, MemoryWindow&) const noexcept override {
@@ -60,7 +60,7 @@ class Check {
   }
 
  private:
-  /// The table leads to this FDE from its first and its last address.
+  /// Checks that the table leads to this FDE from its first and its last address.
   void find_again(const FdeTable& table, SectionView& view, const CfiContext& context, const Fde& fde) {
     if (table.count == 0 || fde.range.empty()) return;
     const auto bytes = elf_.eh_frame_hdr.bytes.subspan(table.address - elf_.eh_frame_hdr.address);
@@ -97,7 +97,7 @@ class Check {
     if (!rows_.empty()) encode(context, fde);
   }
 
-  /// Straight to compact rows, where that can be.
+  /// Reads rows straight into compact ones, if that is possible.
   void read_as_walks_do(const Fde& fde) {
     constexpr std::size_t k_most = 30;
     for (std::size_t i = 0; i < std::min(rows_.size(), k_most); ++i) {

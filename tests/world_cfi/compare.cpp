@@ -50,7 +50,7 @@ Cell cell_of(const RegRule& rule) {
   return {Kind::is_expression, 0, 0};
 }
 
-/// One file against one tool.
+/// Compares one file with one tool.
 class Comparison {
  public:
   Comparison(const std::string& path, Tool tool, const ElfCfi& elf)
@@ -117,7 +117,7 @@ class Comparison {
     bool is_terminator;
   };
 
-  /// FDEs and terminators by a walk of its own over length and id fields; CIEs are left out.
+  /// Finds FDEs and terminators by its own walk over length and id fields; CIEs are left out.
   std::vector<Entry> entries(const SectionBytes& bytes, CfiContext::Format format) {
     std::vector<Entry> found;
     ByteReader reader(bytes.bytes, elf_.arch->big_endian, bytes.address);
@@ -183,7 +183,7 @@ class Comparison {
   void compare_cfa(const FrameRow& row, const ReferenceRow& theirs) {
     const Cell ours = cell_of(row.cfa);
     if (equal(ours, theirs.cfa)) return;
-    // gcc and readelf restore both; DWARF 5, 6.4.2.4 speaks of rules.
+    // gcc and readelf restore both; DWARF 5, 6.4.2.4 mentions rules.
     if (theirs_.restores_state) return explain("CFA: llvm-dwarfdump 14 restores only rules at DW_CFA_restore_state");
     if (tool_ == Tool::dwarfdump && was_expression_ && theirs.cfa == Cell{Kind::reg, ours.reg, 0})
       return explain("CFA: llvm-dwarfdump takes offset 0 at DW_CFA_def_cfa_register behind an expression");
@@ -203,7 +203,7 @@ class Comparison {
       if (!equal(cell_of(ours), rule.cell))
         differs(theirs_.offset, "register " + std::to_string(reg) + ": " + to_text(rule.cell), &row);
     }
-    // It has a row where a signature begins and ends, and no column for it. Instructions say of each:
+    // readelf has a row where a signature begins and ends, but no column for it. Instructions check that:
     // followed_a64_test.
     if (tool_ == Tool::readelf && !has_signature && row.rule(elf_.arch->sign_state) == RegRule::constant(1)) {
       explain("readelf has no column for signed return addresses");

@@ -1,5 +1,5 @@
-// Our rows of a whole file beside those of another program, and beside what our own tables and our own encoder make of
-// the same FDEs.
+// Compares our rows of a whole file with those of another program, and with what our own tables and our own encoder
+// make of the same FDEs.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ struct Figures {
   void add_message(const std::string& message);
 };
 
-/// Every FDE of .eh_frame and .debug_frame. Throws std::runtime_error when the tool cannot be run.
+/// Compares every FDE of .eh_frame and .debug_frame. Throws std::runtime_error if the tool cannot be run.
 Figures compare_file(const std::string& path, Tool tool);
 
 /// Checks without a reference: through .eh_frame_hdr to every FDE; rows -> CFI -> rows; evaluation of every expression.

@@ -1,4 +1,4 @@
-// .debug_frame of a compiler's own making: beside readelf's reading of the file, and through a loaded library.
+// A compiler's own .debug_frame: compared with readelf's reading of the file, and read through a loaded library.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <libunwind.h>
@@ -20,7 +20,7 @@ namespace {
 
 class DebugFrame : public testing::TestWithParam<const char*> {};
 
-/// libelf reads what zstd has compressed from release 0.189 on.
+/// libelf reads sections that are compressed with zstd from release 0.189 on.
 class DebugFrameBesideReadelf : public testing::TestWithParam<const char*> {};
 
 TEST_P(DebugFrameBesideReadelf, Agrees) {
@@ -84,7 +84,7 @@ std::string kind_of(const testing::TestParamInfo<const char*>& info) {
 INSTANTIATE_TEST_SUITE_P(, DebugFrame, testing::ValuesIn(k_libraries), kind_of);
 INSTANTIATE_TEST_SUITE_P(, DebugFrameBesideReadelf, testing::Values(DEBUG_FRAME_PLAIN, DEBUG_FRAME_ZLIB), kind_of);
 
-/// How a walk ends at the beginning of a function in a library whose .debug_frame was changed by `change`.
+/// Returns how a walk ends at the beginning of a function in a library whose .debug_frame was changed by `change`.
 std::string reason_of_changed(void (*change)(std::span<std::byte> section)) {
   const test::TemporaryFolder folder;
   const std::string path = folder / "changed.so";

@@ -13,8 +13,8 @@ namespace jitunwind::world {
 
 class ElfCfi {
  public:
-  /// Sections are empty where the file has none, or is not an ELF file of a CPU known here. Objects that still have to
-  /// be relocated are none; arch is null then.
+  /// Sections are empty if the file lacks them, or is not an ELF file of a known CPU. Objects that must still be
+  /// relocated do not count; arch is null then.
   explicit ElfCfi(const std::string& path);
   ~ElfCfi();
   ElfCfi(const ElfCfi&) = delete;

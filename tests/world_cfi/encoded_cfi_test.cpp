@@ -64,7 +64,7 @@ void write_object(const std::string& path, const Arch& arch, const std::vector<s
 // readelf prints the low 32 bits of offsets.
 constexpr unsigned k_offset_bits = 32;
 
-/// Procedures one behind the other, every 20th with a CIE of its own, as its signal mark, personality and LSDA ask.
+/// Procedures one behind the other; every 20th has its own CIE, for its signal mark, personality and LSDA.
 std::vector<std::byte> random_section(const Arch& arch, unsigned procedures) {
   std::mt19937_64 random(7);
   std::vector<std::byte> bytes(std::size_t{procedures} * 4096);

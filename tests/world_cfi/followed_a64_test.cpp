@@ -74,11 +74,11 @@ class LibraryMemory final : public Memory {
     std::memcpy(&word, &code_[at], sizeof word);
     return word;
   }
-  /// BL, BLR.
+  /// True for BL and BLR.
   bool is_call(Addr at) const {
     return (word(at) & 0xfc00'0000) == 0x9400'0000 || (word(at) & 0xffff'fc1f) == 0xd63f'0000;
   }
-  /// The last instruction in front of the pc that goes elsewhere, as calls do, and SVC does not.
+  /// Returns the last instruction before the pc that jumps elsewhere. Calls do so, SVC does not.
   Addr last_jump(Addr pc) const {
     for (Addr at = pc - 4; at != 0; at -= 4) {
       const bool is_of_system = word(at) >> 24 == 0xd5 || (word(at) & 0xffe0'001f) == 0xd400'0001;
@@ -127,8 +127,8 @@ class Library {
       FdeRows rows(fde, context, row);
       RegRule link_before{};
       for (auto next = rows.next_behind(row.range.end); next && *next; next = rows.next_behind(row.range.end)) {
-        // setcontext() is described as what it sets, also where it jumps to __syscall_error() instead (glibc 2.36,
-        // sysdeps/unix/sysv/linux/aarch64/setcontext.S).
+        // setcontext() is described by the registers that it sets, even where it jumps to __syscall_error() instead
+        // (glibc 2.36, sysdeps/unix/sysv/linux/aarch64/setcontext.S).
         if (row.cfa.kind == CfaRule::Kind::offset && row.cfa.reg == 0) continue;
         FrameRow real = row;
         EXPECT_TRUE(!is_old_link(row) || real.set(arch_.ra, link_before));
@@ -156,7 +156,7 @@ class Library {
     return counts;
   }
 
-  /// Interrupted there, and called from there.
+  /// Counts frames that are interrupted there, and frames that have called there.
   Counts count_with_frame() {
     Counts counts;
     for_each_instruction([&](const Fde& fde, const FrameRow& row, Addr pc) {
@@ -203,7 +203,7 @@ class Library {
     const Found found = followed_code_source().find_row(lookup, out);
     return found && *found;
   }
-  /// A frame as the row describes it.
+  /// Makes a frame as the row describes it.
   RegisterFile frame_of(const FrameRow& row, CodeAddress at) {
     constexpr Addr k_top = LibraryMemory::k_stack + LibraryMemory::k_stack_size / 2;
     RegisterFile registers;
@@ -213,7 +213,7 @@ class Library {
     const RegRule link = row.rule(arch_.ra), frame_pointer = row.rule(arch_.fp);
     if (link.kind == RegRule::Kind::at_cfa)
       memory_.put_return_address(k_top + static_cast<Addr>(link.offset), LibraryMemory::k_call + 4);
-    // AAPCS64, 6.4.6: the frame pointer is where the two were saved; or is not used as one.
+    // AAPCS64, 6.4.6: the frame pointer refers to the place where the two were saved, or is not used as one.
     if (frame_pointer.kind == RegRule::Kind::at_cfa)
       set(registers, arch_.fp, k_top + static_cast<Addr>(frame_pointer.offset));
     if (row.cfa.reg == arch_.fp) set(registers, arch_.fp, k_top - static_cast<Addr>(row.cfa.offset));

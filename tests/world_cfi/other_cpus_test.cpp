@@ -1,5 +1,5 @@
-// The C and C++ libraries of other CPUs, as Debian's packages for cross compilation have them: each FDE against
-// readelf, and against our own tables and encoder.
+// The C and C++ libraries of other CPUs from Debian's packages for cross compilation: each FDE is compared with
+// readelf, and with our own tables and encoder.
 #include <gtest/gtest.h>
 
 #include <cctype>
@@ -19,7 +19,7 @@ struct Library {
   std::string path;
 };
 
-/// "ppc64 big /usr/powerpc64-linux-gnu/lib/libc.so.6,...": who builds the test says what there is.
+/// Parses "ppc64 big /usr/powerpc64-linux-gnu/lib/libc.so.6,...", which the build of the test provides.
 std::vector<Library> libraries() {
   std::vector<Library> all;
   std::istringstream list(OTHER_LIBRARIES);

@@ -1,5 +1,5 @@
 // Rows of a file as other programs read them: readelf --debug-dump=frames-interp and llvm-dwarfdump --eh-frame, parsed
-// into cells that both can say.
+// into cells that both can express.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ struct Cell {
 };
 std::string to_text(const Cell& cell);
 
-/// Column of the return address, as readelf names it.
+/// The column of the return address, which readelf calls "ra".
 inline constexpr RegNum k_ra_column = k_no_reg;
 
 struct ReferenceRow {
@@ -60,7 +60,7 @@ struct ReferenceFde {
   bool restores_state = false;  ///< has a DW_CFA_restore_state
 };
 
-/// Runs the tool over a file and hands over FDE after FDE. Throws std::runtime_error when the tool cannot be run.
+/// Runs the tool over a file and returns its FDEs one by one. Throws std::runtime_error if the tool cannot be run.
 class Reference {
  public:
   Reference(Tool tool, const std::string& file, const Arch& arch);
@@ -68,7 +68,7 @@ class Reference {
   Reference(const Reference&) = delete;
   Reference& operator=(const Reference&) = delete;
 
-  /// False at the end of the output.
+  /// Returns false at the end of the output.
   bool next(ReferenceFde& out);
 
  private:
@@ -99,7 +99,7 @@ class Reference {
   std::map<std::uint64_t, Addr> personalities_;  // by CIE
 };
 
-/// DWARF number of a register as binutils and LLVM name it on that CPU; k_no_reg when unknown.
+/// Returns the DWARF number of a register by its name in binutils and LLVM for that CPU; k_no_reg if it is unknown.
 RegNum reg_by_name(std::string_view name, const Arch& arch);
 
 }  // namespace jitunwind::world

@@ -1,5 +1,5 @@
-// The world's CFI: every FDE of every ELF file below the folders given, or of the system's library folders, against
-// readelf and llvm-dwarfdump. Prints figures; exits with 1 when a difference is not explained.
+// Compares every FDE of every ELF file below the given folders, or of the system's library folders, with readelf and
+// llvm-dwarfdump. Prints figures; exits with 1 if a difference is not explained.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ bool is_elf(const fs::path& path) {
   return in.read(magic, 4) && std::memcmp(magic, "\177ELF", 4) == 0;
 }
 
-/// Every ELF file once, however many names it has; the largest first, so that the threads end together.
+/// Lists every ELF file once, however many names it has; the largest first, so that the threads end together.
 std::vector<File> elf_files(const std::vector<std::string>& places) {
   std::vector<File> files;
   std::set<std::pair<dev_t, ino_t>> seen;

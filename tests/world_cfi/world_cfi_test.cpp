@@ -1,4 +1,4 @@
-// The world's CFI in short: what this process has loaded, and a few libraries with code of other kinds.
+// The world's CFI in short: the libraries that this process has loaded, and a few with code of other kinds.
 #include <gtest/gtest.h>
 #include <link.h>
 

@@ -28,14 +28,14 @@ struct X86All {
   std::array<std::array<std::uint32_t, 4>, 8> vector;
   double x87;
 };
-/// Loads them all, traps at x86_all_trap, and stores them all.
+/// Loads all registers, traps at x86_all_trap, and stores them all.
 void x86_all(X86All* all);
 extern const char x86_all_trap[];
 
 /// Functions without call frame information that handlers with and without SA_SIGINFO may return to.
 void x86_restore_rt();
 void x86_restore();
-/// Another that does what the first does.
+/// This does what the first one does, by other code.
 void x86_restore_otherwise();
 }
 

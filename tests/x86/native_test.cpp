@@ -24,7 +24,7 @@
 namespace jitunwind::test {
 namespace {
 
-/// Saves and loses all that calls preserve.
+/// Saves and overwrites all registers that calls preserve.
 [[gnu::noinline]] void lose_registers(const Body& body) {
   asm volatile("xorl %%ebx, %%ebx; xorl %%esi, %%esi; xorl %%edi, %%edi" ::: "ebx", "esi", "edi");
   body();
@@ -45,7 +45,7 @@ void expect_magic(const Cursor& cursor) {
 
 Cursor magic_cursor() { return cursor_at_pc(address_of(x86_magic_behind_call)); }
 
-/// How a handler is called, and what it returns to.
+/// A way in which a handler is called, and the function that it returns to.
 struct Kind {
   const char* name;
   bool has_siginfo;
@@ -65,7 +65,7 @@ Mask mask_now() {
 constexpr Mask bit(int signal) { return Mask{1} << (signal - 1); }
 constexpr int k_late_signal = 50;  // in the upper half of a mask
 
-/// struct sigaction of the kernel's (asm/signal.h).
+/// The kernel's struct sigaction (asm/signal.h).
 struct KernelAction {
   void (*handler)(int);
   unsigned long flags;
@@ -76,14 +76,14 @@ struct KernelAction {
 class OnSignal {
  public:
   using Handler = std::function<void(const void* ucontext)>;
-  /// The handler's ucontext is null without SA_SIGINFO. Two signals more are blocked in it.
+  /// The handler's ucontext is null without SA_SIGINFO. It blocks two more signals.
   OnSignal(int signal, const Kind& kind, Handler handler) : signal_(signal) {
     handler_ = std::move(handler);
     constexpr unsigned long k_has_restorer = 0x04000000;
     KernelAction action{};
     action.flags =
         (kind.has_siginfo ? static_cast<unsigned long>(SA_SIGINFO) : 0) | (kind.restorer ? k_has_restorer : 0);
-    // Either is one address to the kernel.
+    // The kernel sees only one address in either case.
     const auto taking_all = reinterpret_cast<void (*)(int)>(reinterpret_cast<void (*)()>(&with_siginfo));
     action.handler = kind.has_siginfo ? taking_all : &without_siginfo;
     action.restorer = kind.restorer;
@@ -102,7 +102,7 @@ class OnSignal {
   KernelAction before_;
 };
 
-/// The interrupted code goes on behind its trap, once the handler has returned.
+/// Lets the interrupted code continue behind its trap, once the handler has returned.
 void skip_trap(const char* trap) {
   Cursor cursor = cursor_at_pc(address_of(trap));
   EXPECT_TRUE(cursor.set(cursor.space().arch.pc, cursor.pc() + k_trap_size));
@@ -160,13 +160,13 @@ TEST(X86, WalksBackToRegistersThatCallsPreserve) {
   EXPECT_TRUE(preserved_are_magic(arrival));
 }
 
-/// Return addresses by a cursor, but the innermost: two walks have different ones.
+/// Returns the return addresses by a cursor, without the innermost one, which differs between two walks.
 std::vector<Addr> callers_by_cursor() {
   std::vector<Addr> all;
   for (const Frame& frame : walk_here()) all.push_back(frame.pc());
   return {all.begin() + 1, all.end()};
 }
-/// Both interfaces, the first time and when rules are kept.
+/// Compares both interfaces, the first time and with kept rules.
 void expect_same_callers(const std::vector<Addr>& expected, int (*backtrace)(void**, int)) {
   for (int round = 0; round < 4; ++round) {
     std::array<void*, 64> all;

@@ -18,7 +18,8 @@ std::vector<void*> found_by(int (*backtrace)(void**, int)) {
   return std::vector<void*>(all.begin(), all.begin() + count);  // braces would make a list of two
 }
 
-/// Whether both interfaces lead to the same caller of the described code, and its code is among their addresses.
+/// Returns whether both interfaces lead to the same caller of the described code, and have that code among their
+/// addresses.
 bool agree(jitunwind::Addr return_address) {
   const auto whole = found_by([](void** into, int size) { return jitunwind_backtrace(into, size, 0); });
   const auto callers = found_by([](void** into, int size) { return unw_backtrace(into, size); });

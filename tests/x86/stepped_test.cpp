@@ -42,7 +42,7 @@ TEST_P(X86Stepped, CompiledCodeHasNoWrongCaller) {
   expect_right(variant.name, variant.run, {variant.is_described() ? 1.0 : 0.8});
 }
 
-/// Called where the call says what it calls.
+/// Each is called by a call that names its callee.
 constexpr Variant k_variants[] = {
 #define RUN(variant) {#variant, [] { g_sum = g_sum + run_##variant(&helper); }},
 #include "compiled_variants.def"
@@ -53,7 +53,7 @@ INSTANTIATE_TEST_SUITE_P(Options, X86Stepped, testing::ValuesIn(k_variants),
 
 class X86Linkage : public testing::TestWithParam<const char*> {};
 
-/// The first call of each goes through the resolver, and every one through a thunk that says where the code is.
+/// The first call of each goes through the resolver, and every call through a thunk that returns the code's address.
 // covers: LU20 XP04
 TEST_P(X86Linkage, StubsAndTheResolverHaveNoWrongCaller) {
   const std::string path = std::string(LIBRARY_FOLDER "/x86_plt_") + GetParam() + ".so";
@@ -101,8 +101,8 @@ TEST(X86Stepped, TheKernelsObjectHasNoWrongCaller) {
   expect_right("the kernel's object", code, {1});
 }
 
-/// Its copying functions say the wrong thing of some of their instructions, and which of them a processor runs is its
-/// own affair: a walk ends there.
+/// The library's copying functions have wrong information for some of their instructions, and the processor decides
+/// which of them run: a walk ends there.
 // covers: LU20 XP04
 TEST(X86Stepped, WrongCallFrameInformationEndsAWalk) {
   std::array<char, 300> from{}, to{};
