@@ -18,7 +18,7 @@ struct Adapter {
 };
 constexpr std::array<Adapter, k_adapter_names.size()> k_adapters{{{attach_gdb_in_writer, remark_on_gdb}}};
 
-/// One line, in one system call.
+/// Writes one line with one system call.
 void complain(std::string_view name, const char* what) noexcept {
   std::array<char, 256> line;
   const int size = std::snprintf(line.data(), line.size(), "jitunwind: JITUNWIND_ATTACH: %.*s: %s\n",

@@ -1,18 +1,19 @@
-// Adapters that are attached because the environment says so: JITUNWIND_ATTACH=gdb, names separated by commas.
+// Attaches the adapters that the environment names, separated by commas, as in JITUNWIND_ATTACH=gdb.
 #pragma once
 
 #include "jitunwind/unwind_core/error.h"
 
 namespace jitunwind {
 
-/// Before the first registration, inside of a WritingScope: environment_words() says who looks, and what becomes of
-/// names that are not known.
+/// The registry calls it before the first registration, inside a WritingScope. environment_words() describes who reads
+/// the variable and what becomes of unknown names.
 void attach_by_environment() noexcept;
 
-// Defined in the layer of adapters, as with system_unwinder_seam_internal.h. Inside of a WritingScope.
+// The layer of adapters defines these, as it does those of system_unwinder_seam_internal.h. The caller is inside a
+// WritingScope.
 
 Status attach_gdb_in_writer() noexcept;
-/// What is said on standard error where the environment has attached it; null: nothing.
+/// Returns the remark for standard error where the environment has attached the adapter, or null for none.
 const char* remark_on_gdb() noexcept;
 
 }  // namespace jitunwind

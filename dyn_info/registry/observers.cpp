@@ -17,7 +17,7 @@ namespace {
 
 RegistryState& registry = registry_state;
 
-/// How many there are, oldest first. Nothing: more than `into` has room for.
+/// Lists the registered procedures, oldest first, and returns how many there are, or nothing if `into` is too small.
 std::optional<std::size_t> list_registered(std::span<RegisteredProcedure> into) noexcept {
   std::size_t count = 0;
   bool complete = true;
@@ -36,10 +36,11 @@ std::optional<std::size_t> list_registered(std::span<RegisteredProcedure> into) 
   return count;
 }
 
-/// Tells of all that are registered. False: there is no memory for a list of them.
+/// Tells the observer of all registered procedures. Returns false if there is no memory for a list of them.
 bool tell_of_all(RegistryObserver& observer) noexcept {
   for (;;) {
-    // Memory is had without the lock, which retire may find taken by a thread that waits for malloc's.
+    // The memory is allocated without the lock: else retire could find the lock held by a thread that waits for
+    // malloc's.
     const std::size_t room = registry_statistics().registered + 64;
     const HeapArray<RegisteredProcedure> all(
         static_cast<RegisteredProcedure*>(allocate(room * sizeof(RegisteredProcedure))));

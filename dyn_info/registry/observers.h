@@ -1,5 +1,5 @@
-// Who wants to know what is registered and cancelled: adapters that hand registered procedures on to debuggers and
-// profilers. May come and go at any time.
+// Observers of registrations: adapters that pass registered procedures on to debuggers and profilers. An observer may
+// come and go at any time.
 #pragma once
 
 #include <span>
@@ -10,28 +10,28 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// What an observer is told of.
+/// A procedure as observers are told of it.
 struct RegisteredProcedure {
-  unw_dyn_info_t* info = nullptr;  ///< to be read under a ProcedureHold on the key alone: it may have been retired
+  unw_dyn_info_t* info = nullptr;  ///< read only under a ProcedureHold on the key: it may have been retired
   RegistrationKey key{};
 };
 
-/// Called one call at a time, by whichever thread changes the registry, before its call to register or cancel returns
-/// and outside the lock of writers, so that lookups and retire never wait for an observer; other threads that register
-/// or cancel do, at the end of their call. What a callback registers, cancels or retires itself is refused
-/// (in_signal_handler), and so are attach and detach. Must not throw or fork.
+/// The thread that changes the registry calls its observers before its call to register or cancel returns. Calls come
+/// one at a time and outside the writers' lock, so that lookups and retire never wait for an observer; other threads
+/// that register or cancel do, at the end of their call. Inside a callback register, cancel, retire, attach and detach
+/// fail with in_signal_handler. A callback must not throw or fork.
 class RegistryObserver {
  public:
   RegistryObserver() = default;
   RegistryObserver(const RegistryObserver&) = delete;
   RegistryObserver& operator=(const RegistryObserver&) = delete;
 
-  /// Oldest first. One that was registered while the observer was being attached may come twice, with the same key.
+  /// Oldest first. A procedure that is registered during attach_observer() may come twice, with the same key.
   virtual void registered(std::span<const RegisteredProcedure> procedures) noexcept = 0;
-  /// Nothing holds them any more; they are not to be read. Some may not have been registered.
+  /// Nothing holds these any more, and they must not be read. Some may not have been registered.
   virtual void cancelled(std::span<unw_dyn_info_t* const> procedures) noexcept = 0;
-  /// Some procedures were retired: still_registered() tells which. Retire itself calls nobody, since it never waits;
-  /// this comes in front of the next of the other calls, so before anything new at their addresses is told.
+  /// Some procedures were retired: still_registered() tells which. Retire itself calls nobody, since it never waits.
+  /// This call precedes the next of the other calls, so it comes before anything new at the same addresses.
   virtual void retired() noexcept = 0;
 
  protected:
@@ -42,12 +42,12 @@ class RegistryObserver {
   RegistryObserver* next_ = nullptr;
 };
 
-// Thread-safe; not signal-safe. Error in_signal_handler as with register_procedure().
+// Both are thread-safe but not signal-safe. They fail with in_signal_handler as register_procedure() does.
 
-/// Has called registered() with all that is registered when it returns. O(registered). Errors: already_registered;
+/// Calls registered() with every registered procedure before it returns. O(registered). Errors: already_registered;
 /// out_of_memory.
 Status attach_observer(RegistryObserver& observer) noexcept;
-/// When it returns no call is under way and none will come. Error: not_registered.
+/// After the return no call is under way and none will come. Error: not_registered.
 Status detach_observer(RegistryObserver& observer) noexcept;
 
 }  // namespace jitunwind

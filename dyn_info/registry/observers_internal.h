@@ -1,4 +1,4 @@
-// Observers as the registry sees them.
+// The registry's side of observers.
 #pragma once
 
 #include <atomic>
@@ -10,19 +10,20 @@
 
 namespace jitunwind {
 
-/// The observers and their lock, which is taken before that of the writers where both are (docs/registry.md
-/// "Observers").
+/// The observers and their lock. A thread that takes this lock and the writers' lock takes this one first
+/// (docs/registry.md "Observers").
 class ObserverList {
  public:
-  /// All that registering and cancelling cost where nobody observes: one load. Set before what is registered is looked
-  /// through under the writers' lock, and writers look at it behind theirs: so whoever registers after that look, or
-  /// cancels what was found, sees it.
+  /// One load is all that register and cancel pay where nobody observes. attach_observer() sets the pointer before it
+  /// collects the registered procedures under the writers' lock, and a writer loads it after it has held that lock. So
+  /// a writer that registers after the collection, or cancels what was collected, sees the observer. The lock orders
+  /// the two, so that a relaxed load is enough.
   bool any() const noexcept { return first_.load(std::memory_order_relaxed) != nullptr; }
 
-  // With the lock.
+  // The caller of these holds `lock`.
 
   void add(RegistryObserver& observer) noexcept;
-  /// False: it is not there.
+  /// Returns false if the observer is not in the list.
   bool remove(RegistryObserver& observer) noexcept;
   bool contains(const RegistryObserver& observer) const noexcept;
   template <class Tell>
@@ -43,7 +44,8 @@ class ObserverList {
 
 extern constinit ObserverList observers;
 
-/// Has the observers to itself: none is being called, none attached. Inside of a WritingScope only.
+/// Excludes all other use of the observers: nobody else calls, attaches or detaches one. The caller is inside a
+/// WritingScope.
 class ObserversScope {
  public:
   ObserversScope() noexcept { observers.lock.lock(); }
@@ -52,20 +54,20 @@ class ObserversScope {
   ObserversScope& operator=(const ObserversScope&) = delete;
 };
 
-// Called without the writers' lock, where observers.any().
+// Writers call these without the writers' lock, where observers.any().
 
-/// Before register returns.
+/// register calls it before it returns.
 void tell_registered(std::span<unw_dyn_info_t* const> procedures) noexcept;
-/// Before cancel returns.
+/// cancel calls it before it returns.
 void tell_cancelled(std::span<unw_dyn_info_t* const> procedures) noexcept;
-/// Before retire returns. Does not wait.
+/// retire calls it before it returns. It never waits.
 inline void tell_retired() noexcept { observers.some_retired.store(true, std::memory_order_release); }
 
-/// attach_observer() inside of an ObserversScope.
+/// Does what attach_observer() does, inside an ObserversScope.
 Status attach_in_scope(RegistryObserver& observer) noexcept;
 
-/// The calling thread is inside a writer: in an observer, or in a signal handler that interrupted it. Writers are
-/// refused with in_signal_handler as long as that is so. Signal-safe.
+/// Returns whether the calling thread is inside a writer, that is, in an observer or in a signal handler that
+/// interrupted a writer. Writers fail with in_signal_handler as long as that is so. Signal-safe.
 [[gnu::visibility("default")]] bool is_writing() noexcept;
 
 }  // namespace jitunwind

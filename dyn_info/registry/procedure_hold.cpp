@@ -11,14 +11,15 @@ namespace {
 
 using Kind = ProcedureIndex::Answer::Kind;
 
-/// A hold that is not on this stack (AddressSanitizer moves variables away) has no position to judge it by.
+/// Returns no position for a hold that is not on this stack, since its address cannot be compared with frames.
+/// AddressSanitizer moves variables to such places.
 FramePosition position_of(const void* hold, std::uint64_t here) noexcept {
   constexpr std::uint64_t k_near = 1u << 20;
   const FramePosition position(reinterpret_cast<std::uintptr_t>(hold));
   return position.above(here) < k_near ? position : FramePosition();
 }
 
-/// Where a hold is noted; no slot: nowhere.
+/// The place of a hold among the reader slots. A null slot means that there is none.
 struct Level {
   ReaderSlot* slot = nullptr;
   unsigned level = 0;
@@ -32,15 +33,16 @@ struct Level {
   return {slot, level};
 }
 
-/// The second half of an attempt. True: what find() answered was right at a moment within it, and its node, if any, is
-/// held.
+/// The second half of an attempt. Returns true if what find() answered was right at a moment within the attempt and its
+/// node, if any, is held.
 bool confirm(std::uint64_t pc, Hold& hold, const ProcedureIndex::Answer& answer,
              const ProcedureIndex::Snapshot& snapshot) noexcept {
   const RegistryState& registry = registry_state;
   if (answer.kind == Kind::interfered) return false;
   if (answer.kind == Kind::found) {
     hold.node.exchange(answer.node, std::memory_order_seq_cst);
-    // From here on a writer that takes the node out sees the hold; unless it has taken it out already.
+    // The hold is stored before the state is loaded (both seq_cst), so a writer that takes the node out either sees the
+    // hold or has changed the state already.
     if (registry.nodes[answer.node].state.load(std::memory_order_seq_cst) != answer.state.word()) return false;
   }
   return registry.index.unchanged(pc, snapshot);
@@ -52,8 +54,8 @@ bool attempt(std::uint64_t pc, Hold& hold, ProcedureIndex::Answer& answer) noexc
   return confirm(pc, hold, answer, snapshot);
 }
 
-/// An attempt fails because of a registration that was made meanwhile, and whoever makes one answers questions first.
-/// So once the question is seen by writers, an attempt succeeds or the answer is there: the loop ends.
+/// An attempt fails only because of a registration made meanwhile, and a writer answers open questions before it makes
+/// one. So once writers see the question, an attempt succeeds or the answer is there, and the loop ends.
 ProcedureIndex::Answer attempt_with_question(std::uint64_t pc, Hold& hold) noexcept {
   RegistryState& registry = registry_state;
   const std::uint32_t number = (hold.question.load(std::memory_order_relaxed) >> 2) + 1;
@@ -115,7 +117,8 @@ ProcedureHold::ProcedureHold(RegistrationKey key) noexcept {
     return;
   }
   own.slot->publish(own.level, key.node);
-  // As in confirm(): from here on a writer that takes the node out sees the hold.
+  // The hold is stored before the state is loaded, as in confirm(): a writer that takes the node out sees the hold, or
+  // has changed the state already.
   const NodeState state(registry_state.nodes[key.node].state.load(std::memory_order_seq_cst));
   if (!state.live() || state.registration() != key.registration) {
     own.slot->leave(own.level);

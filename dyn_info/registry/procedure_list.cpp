@@ -6,10 +6,10 @@
 
 #include "jitunwind/dyn_info/list_changes_p.h"
 
-// Layout 1 is libunwind's: words and pointers of 8 bytes, or of 4. Layout 2 has words of 8 bytes beside pointers of 4:
-// what a program with 32 bits has, since its descriptors may be of code of any CPU. It is the version of the head, too,
-// so that readers which do not know it say so. Linkers have no relocation of 8 bytes for such programs; data are behind
-// notes.
+// Layout 1 is libunwind's, with words and pointers both of 8 bytes or both of 4. Layout 2 has words of 8 bytes and
+// pointers of 4: a 32-bit program uses it, since its descriptors may be of code of any CPU. The layout is also the
+// version of the head, so that readers which do not know it report that. Linkers have no relocation of 8 bytes for
+// 32-bit programs. A distance is 4 bytes and zeros there, which is right because data lie behind notes.
 #define JITUNWIND_TEXT_OF(x) #x
 #define JITUNWIND_TEXT(x) JITUNWIND_TEXT_OF(x)
 #if UINTPTR_MAX == UINT64_MAX
@@ -20,8 +20,8 @@
 #define JITUNWIND_DISTANCE_TO(symbol) ".long " #symbol " - ., 0"
 #endif
 
-// The head has two names: a hidden one, which the note can refer to without relocation and which no other library's
-// symbol comes before, and the exported one, by which readers find it where there is no note.
+// The head has two names. The note refers to the hidden one, which needs no relocation and which no other library's
+// symbol can preempt. Readers find the head by the exported one where there is no note.
 extern "C" {
 __attribute__((visibility("hidden"))) constinit unw_dyn_info_list_t jitunwind_dyn_info_list = {JITUNWIND_LAYOUT, 0,
                                                                                                nullptr};
@@ -29,9 +29,10 @@ extern __attribute__((visibility("default"), alias("jitunwind_dyn_info_list"))) 
 __attribute__((visibility("hidden"), used)) constinit jitunwind::ListChanges jitunwind_dyn_changes{};
 }
 
-// ELF notes "UNWDYN" (docs/registry.md "Finding the list"). Type 1: layout of the descriptors, size of a word, address
-// of the head relative to the field that says so. Type 2: how many changes are kept, size of a word, address of the
-// changes relative to the field that says so.
+// The ELF notes have the name "UNWDYN" (docs/registry.md "Finding the list"). Type 1 holds the layout of the
+// descriptors, the size of a word, and the address of the head relative to the field that holds it. Type 2 holds the
+// number of changes that are kept, the size of a word, and the address of the changes relative to the field that holds
+// it.
 asm(".set .Ljitunwind_layout, " JITUNWIND_TEXT(JITUNWIND_LAYOUT) R"(
   .pushsection .note.unwdyn, "a", %note
   .balign 4
@@ -71,30 +72,30 @@ std::atomic_ref<unw_dyn_info_t*> atomic_first() noexcept {
   return std::atomic_ref<unw_dyn_info_t*>(jitunwind_dyn_info_list.first);
 }
 
-/// Of one that has its descriptor and its code still.
+/// The node must still have its descriptor and its code.
 void note_change(const ProcedureNode& node, bool is_registered) noexcept {
   const auto descriptor = reinterpret_cast<std::uintptr_t>(node.info.load(std::memory_order_relaxed));
   jitunwind_dyn_changes.note(descriptor, is_registered,
                              {node.start.load(std::memory_order_relaxed), node.end.load(std::memory_order_relaxed)});
 }
 
-constexpr int k_longest_run = 1 << 20;  // of procedures retired by others that are suspended like the lock's holder
+constexpr int k_longest_run = 1 << 20;  // longest run of dead nodes, retired by other suspended threads, to step over
 
 std::atomic_ref<std::uint32_t> atomic_generation() noexcept {
   return std::atomic_ref<std::uint32_t>(jitunwind_dyn_info_list.generation);
 }
 
-/// Ordered: the change it begins or ends does not become visible on its other side.
+/// The store is ordered: no part of the change that it begins or ends becomes visible on its other side.
 void count_generation() noexcept {
   atomic_generation().store(atomic_generation().load(std::memory_order_relaxed) + 1, std::memory_order_release);
 }
 
-/// The first change of a list begins. Where the library is loaded anew the list may be where an earlier one was, of
-/// which nothing in the process tells, and readers have both: so generation and changes count on from the clock, faster
-/// than lists change. A change takes more than a nanosecond, a library more than 256 to be loaded again: what the
-/// earlier list counted is less, by more than the changes that are kept. Generations have 32 bits: an even one each two
-/// microseconds, and the same after 73 minutes. A list whose generation comes round to 0 seems to be loaded anew.
-/// Without a clock it counts from 0. Signal-safe.
+/// Begins the first change of a list. A library that is loaded anew may have its list where an earlier one was. Nothing
+/// in the process tells of that, and a reader may have seen both. So the generation and the count of changes start from
+/// the clock, which is ahead of both: a change takes more than a nanosecond, and loading a library again takes more
+/// than 256. The earlier list counted less, by more than the changes that are kept. Generations have 32 bits: the clock
+/// yields a new odd one every two microseconds, and the same one after 73 minutes. A list whose generation wraps to 0
+/// seems to be loaded anew. The counters start from 0 if there is no clock. Signal-safe.
 [[gnu::cold, gnu::noinline]] void begin_list() noexcept {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
@@ -124,7 +125,7 @@ void ProcedureList::prefetch_neighbours(unw_dyn_info_t* info) noexcept {
 void ProcedureList::push_front(NodeId id) noexcept {
   ProcedureNode& node = nodes_[id];
   unw_dyn_info_t* info = node.info.load(std::memory_order_relaxed);
-  atomic_next(info).store(nullptr, std::memory_order_release);  // it may hold anything
+  atomic_next(info).store(nullptr, std::memory_order_release);  // `next` may hold anything
   being_pushed_.store(id, std::memory_order_release);
   atomic_next(info).store(atomic_first().load(std::memory_order_relaxed), std::memory_order_release);
   node.list_next.store(first_, std::memory_order_relaxed);
@@ -165,9 +166,9 @@ bool ProcedureList::is_live(NodeId id) const noexcept {
   return NodeState(nodes_[id].state.load(std::memory_order_acquire)).live();
 }
 
-/// Has `place` lead to the next descriptor whose node is live.
+/// Makes `place` lead to the next descriptor whose node is live.
 void ProcedureList::skip_dead(unw_dyn_info_t*& place) const noexcept {
-  constexpr int k_most = 1000;  // others bend here, too
+  constexpr int k_most = 1000;  // other threads bend the same link
   for (int i = 0; i < k_most; ++i) {
     std::atomic_ref<unw_dyn_info_t*> link(place);
     unw_dyn_info_t* old = link.load(std::memory_order_acquire);
@@ -182,9 +183,9 @@ void ProcedureList::skip_dead_behind(NodeId id) const noexcept {
   if (info != nullptr) skip_dead(info->next);
 }
 
-// The holder of the lock may be anywhere in push_front() or unlink(). Each is one store to the image, and the order
-// among nodes is at most one procedure off: so besides the nodes before those of the batch there are two more places
-// that may lead to one of them.
+// The holder of the lock may be anywhere in push_front() or unlink(). Each of these makes one store to the image, so
+// that the order among nodes is at most one procedure off. So besides the nodes before those of the batch, two more
+// places may lead to one of the batch: the head, and the node that is being pushed.
 void ProcedureList::bend_around(NodeId batch) const noexcept {
   skip_dead(jitunwind_dyn_info_list.first);
   if (const NodeId id = being_pushed_.load(std::memory_order_acquire); id != 0) skip_dead_behind(id);
@@ -193,8 +194,9 @@ void ProcedureList::bend_around(NodeId batch) const noexcept {
     const auto same_batch = [&] {
       return nodes_[before].batch.load(std::memory_order_relaxed) == nodes_[id].batch.load(std::memory_order_relaxed);
     };
-    // Back to where dead ones begin; if they begin in this batch, that one does it. While the holder of the lock goes
-    // on this may lead astray, but then the holder will do all of it.
+    // The walk goes back to where the dead nodes begin. If they begin in this batch, the iteration for that node does
+    // the work. If the holder of the lock runs on meanwhile, the walk may go astray, but then the holder does all of
+    // the work.
     for (int i = 0; i < k_longest_run && before != 0 && !is_live(before) && !same_batch(); ++i) {
       before = nodes_[before].list_previous.load(std::memory_order_acquire);
     }

@@ -1,5 +1,5 @@
 // The list of procedures that other processes read (dyn_info/libunwind-dynamic.h, unw_dyn_info_list_t): its head, the
-// ELF note that leads to the head, and the changes, each of which leaves a valid chain behind every single store.
+// ELF note that leads to the head, and the changes. The chain is valid after every single store of a change.
 #pragma once
 
 #include <atomic>
@@ -10,30 +10,30 @@
 
 namespace jitunwind {
 
-/// The head. Signal-safe.
+/// Returns the head. Signal-safe.
 unw_dyn_info_list_t& procedure_list_head() noexcept;
 
-/// What nodes say about the order of the list is the truth for writers; the descriptors' own `next` is its image for
-/// readers. All for the holder of the writers' lock.
+/// The order among the nodes is the truth for writers; the descriptors' own `next` is its image for readers. Only the
+/// holder of the writers' lock calls the members that do not say otherwise.
 class ProcedureList {
  public:
   constexpr explicit ProcedureList(const NodePool& nodes) noexcept : nodes_(nodes) {}
 
-  /// Around a change of any number of procedures: `generation` is odd in between.
+  /// Writers call these around a change of any number of procedures. `generation` is odd in between.
   void begin_change() noexcept;
   void end_change() noexcept;
 
-  /// Without the lock: has the descriptors fetched that unlinking this one would probably write to.
+  /// Prefetches the descriptors that unlinking this one would probably write to. Needs no lock.
   static void prefetch_neighbours(unw_dyn_info_t* info) noexcept;
 
   void push_front(NodeId id) noexcept;
-  /// The descriptor keeps its `next`, on which readers may stand.
+  /// The descriptor keeps its `next`, since readers may be at it.
   void unlink(const ProcedureNode& node) noexcept;
   NodeId first() const noexcept { return first_; }
 
-  /// Without the lock, while somebody else has it: takes a chain of nodes (batch_next), which are dead, out of the
-  /// descriptors' image of the order, though not out of the order itself. Precondition: nothing the list leads to is
-  /// reclaimed meanwhile.
+  /// Takes a chain of dead nodes (batch_next) out of the descriptors' image of the order, though not out of the order
+  /// itself. Another thread, not the caller, holds the lock. Precondition: nothing that the list leads to is reclaimed
+  /// meanwhile.
   void bend_around(NodeId batch) const noexcept;
 
  private:

@@ -43,12 +43,13 @@ Error error_at(ErrorCode code, const unw_dyn_info_t* di, const char* what) noexc
   return {code, reinterpret_cast<std::uintptr_t>(di), what};
 }
 
-// Putting in, with the lock.
+// Registration. The caller of these functions holds the lock.
 
-// Here an error is written to where the caller has it: gcc copies an optional one as a whole even where there is none,
-// and waits until what was written in pieces can be read as a whole (12 of 49 ns a registration).
+// These functions write an error to the caller's variable. gcc would copy an optional error as a whole even where there
+// is none, and that load would stall until the smaller stores to it are done (12 of 49 ns a registration).
 
-/// All that can fail. Neither list nor index knows the node yet. 0: see `error`.
+/// Does everything that can fail. Neither the list nor the index knows the node yet. Returns 0 and sets `error` on
+/// failure.
 NodeId prepare(unw_dyn_info_t* di, Behind behind, ProcedureIndex::Cells& cells, Error& error) noexcept {
   if (registry.nodes.find(di).node != 0) {
     error = error_at(ErrorCode::already_registered, di, "registered, or retired and not reclaimed yet");
@@ -86,7 +87,7 @@ void put_in(NodeId id, ProcedureIndex::Cells cells) noexcept {
   registry.registered.store(registry.registered.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
-/// Prepared ones, linked by batch_next.
+/// Frees prepared nodes, which batch_next links.
 void free_all(NodeId first) noexcept {
   for (NodeId id = first; id != 0;) {
     const ProcedureNode& node = registry.nodes[id];
@@ -98,11 +99,11 @@ void free_all(NodeId first) noexcept {
   }
 }
 
-/// False: see `error`.
+/// Returns false and sets `error` on failure.
 bool put_in_all(std::span<unw_dyn_info_t* const> batch, Behind behind, Error& error) noexcept {
   NodeId first = 0;
   NodeId last = 0;
-  ProcedureIndex::Cells cells;  // of the last one, which mostly is all
+  ProcedureIndex::Cells cells;  // of the last procedure, which is mostly the only one
   for (unw_dyn_info_t* di : batch) {
     const NodeId id = prepare(di, behind, cells, error);
     if (id == 0) {
@@ -114,7 +115,7 @@ bool put_in_all(std::span<unw_dyn_info_t* const> batch, Behind behind, Error& er
   }
   registry.list.begin_change();
   for (NodeId id = first; id != last;) {
-    const NodeId next = registry.nodes[id].batch_next;  // of one that is live, retire may make another
+    const NodeId next = registry.nodes[id].batch_next;  // read before the node is live: retire may change it then
     put_in(id, registry.index.cells(registry.nodes[id]));
     id = next;
   }
@@ -123,10 +124,10 @@ bool put_in_all(std::span<unw_dyn_info_t* const> batch, Behind behind, Error& er
   return true;
 }
 
-// fork: the child has one thread, and what the others were about to do is left undone.
+// Handlers of fork. The child has one thread, and the work of all others stops where it is.
 
 void before_fork() noexcept {
-  // In a signal handler that interrupted a writer the lock may be this thread's already.
+  // If a signal handler that interrupted a writer forks, this thread may have the lock already.
   if (WritingScope::active()) return;
   WritingScope::set(true);
   observers.lock.lock();
@@ -155,7 +156,8 @@ void after_fork_in_child() noexcept {
 bool start(Error& error) noexcept {
   constinit static std::atomic<bool> started{false};
   if (started.load(std::memory_order_relaxed) || started.exchange(true)) return true;
-  // Before the other: fork then waits for writers first, and those may wait for who lists objects.
+  // These handlers are added before the registry's own, because those before a fork run in reverse order: fork first
+  // waits for writers, which may wait for a thread that lists objects.
   watch_forks_of_object_list();
   if (pthread_atfork(before_fork, after_fork, after_fork_in_child) != 0) {
     started.store(false);
@@ -166,10 +168,10 @@ bool start(Error& error) noexcept {
   return true;
 }
 
-/// Null: nothing is wrong.
+/// Returns null if the range is usable.
 const char* why_no_range(const unw_dyn_info_t& di) noexcept {
   if (di.start_ip >= di.end_ip) return "empty or inverted range";
-  // Where pointers are shorter than words of descriptors: C extends the sign of a pointer that is cast to one.
+  // If pointers are shorter than words of descriptors, C extends the sign of a pointer that is cast to a word.
   if (static_cast<std::uintptr_t>(di.end_ip - 1) != di.end_ip - 1)
     return "address of more bits than this CPU has; cast pointers to uintptr_t first";
   return nullptr;
@@ -215,7 +217,7 @@ std::uint32_t retire_with_lock(std::span<unw_dyn_info_t* const> procedures, Batc
   return skipped;
 }
 
-/// A wait for each; for where there is no record to wait with for all.
+/// Waits for each procedure on its own, where there is no batch record to wait for all at once.
 Status cancel_one_by_one(std::span<unw_dyn_info_t* const> batch) noexcept {
   const unw_dyn_info_t* unknown = nullptr;
   bool all = true;
@@ -266,7 +268,7 @@ Status register_procedure(unw_dyn_info_t* di, Behind behind) noexcept { return r
 
 namespace {
 
-/// `counts` says what is, of that which is registered.
+/// `counts` decides which registered procedures this call may cancel; the others count as not registered.
 template <class Counts>
 [[gnu::always_inline]] inline Status cancel(unw_dyn_info_t* di, Counts counts) noexcept {
   if (WritingScope::active()) return note_refused("cancel", refused_to_interrupter());
@@ -306,7 +308,7 @@ bool is_behind(NodeState state, Behind behind) noexcept {
 void prefetch_changing(const unw_dyn_info_t* di) noexcept {
   registry.nodes.prefetch(di);
   __builtin_prefetch(di, 1);
-  __builtin_prefetch(&di->u, 1);  // its end may be on another line
+  __builtin_prefetch(&di->u, 1);  // `u` may end on another cache line
 }
 
 Status cancel_procedure(unw_dyn_info_t* di) noexcept {
@@ -386,7 +388,7 @@ RegistrationKey registration_of(unw_dyn_info_t* procedure) noexcept {
 }
 
 bool is_registered(const unw_dyn_info_t* di, Behind behind) noexcept {
-  const NodeState state = registry.nodes.find(const_cast<unw_dyn_info_t*>(di)).state;  // which reads it
+  const NodeState state = registry.nodes.find(const_cast<unw_dyn_info_t*>(di)).state;  // find() only reads it
   return state.live() && is_behind(state, behind);
 }
 

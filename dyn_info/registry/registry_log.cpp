@@ -19,7 +19,7 @@ constinit const LocalMemory k_log_memory;
   line.text("register ").range(info.start_ip, info.end_ip);
   std::array<std::byte, 200> bytes;
   MemoryWindow window;
-  const Addr at = info.u.pi.name_ptr;  // the first member whatever the format
+  const Addr at = info.u.pi.name_ptr;  // the first member of every format
   const std::size_t size = at == 0 ? 0 : k_log_memory.read(at, bytes, window);
   const std::string_view name(reinterpret_cast<const char*>(bytes.data()), size);
   if (size != 0) line.text(" ").foreign(name.substr(0, name.find('\0')));

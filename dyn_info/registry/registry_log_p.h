@@ -1,4 +1,4 @@
-// What is counted and logged of changes of the registry.
+// Counts and logs changes of the registry.
 #pragma once
 
 #include <span>
@@ -8,12 +8,12 @@
 
 namespace jitunwind {
 
-/// Before it is done, while whoever asks for it vouches for the descriptors: "register 0x1000-0x2000 name". Nothing,
-/// unless JITUNWIND_LOG asks.
+/// Logs "register 0x1000-0x2000 name" if JITUNWIND_LOG asks for it. It comes before the registration, while the caller
+/// vouches for the descriptors.
 void log_to_be_registered(std::span<unw_dyn_info_t* const> batch) noexcept;
-/// "cancel 0x1000-0x2000": of those that are registered, by what the registry knows of them.
+/// Logs "cancel 0x1000-0x2000" for those that are registered, from what the registry knows of them.
 void log_to_be_taken_out(const char* how, std::span<unw_dyn_info_t* const> batch) noexcept;
-/// Counts and logs it. Returns it.
+/// Counts and logs the error, and returns it.
 Error note_refused(const char* what, const Error& error) noexcept;
 
 }  // namespace jitunwind

@@ -23,24 +23,24 @@ struct RegistryState {
   ProcedureIndex index{nodes};
   DerivedRecords derived;
   ReaderSlots slots;
-  /// A lookup has asked a question since the last time questions were answered.
+  /// True if a lookup has asked a question since questions were last answered.
   alignas(64) std::atomic<bool> questions{false};
 
   CodeChanges changes;
 
   WriterLock lock;
-  // For the holder of the lock.
+  // Only the holder of the lock uses these.
   ProcedureList list{nodes};
   std::uint64_t last_registration = 0;
 
   std::atomic<std::size_t> registered{0};
 
   RetiredBatches batches;
-  std::atomic<std::uint64_t> bypasses{0};  ///< begun so far
+  std::atomic<std::uint64_t> bypasses{0};  ///< number begun so far
   std::atomic<std::uint32_t> retiring{0};  ///< threads that are marking nodes dead without the lock
 };
 
-/// Constant-initialised, never destroyed: usable in constructors and destructors of static objects.
+/// It is constant-initialised and never destroyed, so constructors and destructors of static objects may use it.
 extern constinit RegistryState registry_state;
 
 }  // namespace jitunwind

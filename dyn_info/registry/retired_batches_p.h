@@ -9,18 +9,18 @@
 
 namespace jitunwind {
 
-/// A record by number; 0: none.
+/// The number of a record; 0 means none.
 using BatchId = std::uint32_t;
 
-/// Belongs to whoever took it; then, when it is pending or waiting, to the holder of the writers' lock.
+/// A record belongs to the thread that took it, and while it is pending or waiting to the holder of the writers' lock.
 struct alignas(64) RetiredBatch {
   static constexpr std::uint32_t k_no_slot = ~std::uint32_t{0};
 
   std::atomic<std::uint64_t> serial{0};     ///< counts the uses of this record; tells a ticket from older ones
-  std::atomic<BatchId> next{0};             ///< pending, waiting, or free
-  BatchId previous = 0;                     ///< waiting
-  NodeId first = 0;                         ///< its nodes, linked by batch_next
-  std::uint32_t blocking_slot = k_no_slot;  ///< was seen to hold one of it
+  std::atomic<BatchId> next{0};             ///< next pending, waiting or free record
+  BatchId previous = 0;                     ///< the waiting record before it
+  NodeId first = 0;                         ///< first of its nodes, which batch_next links
+  std::uint32_t blocking_slot = k_no_slot;  ///< slot that was last seen to hold one of its nodes
   std::uint32_t checks = 0;
   void (*on_reclaimed)(void*) = nullptr;
   void* argument = nullptr;
@@ -30,27 +30,27 @@ static_assert(sizeof(RetiredBatch) == 64);
 class RetiredBatches {
  public:
   constexpr explicit RetiredBatches(RetiredBatch* first_block) noexcept : records_(first_block) {}
-  static constexpr unsigned k_first_bits = 8;  ///< of the number of records in the first block
+  static constexpr unsigned k_first_bits = 8;  ///< log2 of the number of records in the first block
 
   RetiredBatch& operator[](BatchId id) const noexcept { return records_[id - 1]; }
   bool contains(std::uint64_t id) const noexcept { return id != 0 && id < fresh_.load(std::memory_order_acquire); }
 
-  // Without the lock; no waiting.
+  // These need no lock and never wait.
 
-  /// 0: out of memory.
+  /// Returns 0 if there is no memory.
   BatchId take() noexcept;
-  /// The ticket of its current use becomes one of the past.
+  /// The ticket of its current use counts as reclaimed from now on.
   void give_back(BatchId id) noexcept;
-  /// Leaves a batch whose nodes are dead to the holder of the lock, to take them out of list and index.
+  /// Leaves a batch of dead nodes to the holder of the lock, which takes them out of the list and the index.
   void push_pending(BatchId id) noexcept;
   bool any_pending() const noexcept { return pending_.load(std::memory_order_seq_cst) != 0; }
   bool any_waiting() const noexcept { return first_waiting_.load(std::memory_order_relaxed) != 0; }
 
-  // For the holder of the lock.
+  // The caller of these holds the lock.
 
-  /// All pending ones, linked by `next`.
+  /// Takes all pending records, which `next` links.
   BatchId take_pending() noexcept { return pending_.exchange(0, std::memory_order_seq_cst); }
-  /// Waiting: out of list and index, but not reclaimed.
+  /// A waiting batch is out of the list and the index but not reclaimed.
   void add_waiting(BatchId id) noexcept;
   void remove_waiting(BatchId id) noexcept;
   BatchId first_waiting() const noexcept { return first_waiting_.load(std::memory_order_relaxed); }
@@ -58,7 +58,7 @@ class RetiredBatches {
  private:
   GrowingArray<RetiredBatch, k_first_bits, 20> records_;
   std::atomic<BatchId> fresh_{1};
-  std::atomic<std::uint64_t> free_{0};  // number of changes << 32 | record: a stack
+  std::atomic<std::uint64_t> free_{0};  // a stack: number of changes << 32 | top record; the number prevents ABA
   std::atomic<BatchId> pending_{0};
   std::atomic<BatchId> first_waiting_{0};
   BatchId last_waiting_ = 0;

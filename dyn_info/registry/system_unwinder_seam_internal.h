@@ -1,6 +1,6 @@
-// What the registry asks of whoever makes procedures known to the unwinder of the C++ run-time. Declared here, defined
-// in the layer above that does it: every library that is assembled has both. That the registry calls it is also what
-// makes a linker take the definitions of the other side out of an archive.
+// The seam between the registry and the layer above, which makes procedures known to the unwinder of the C++ run-time.
+// Its functions are declared here and defined on one of the two sides; every assembled library has both. The registry's
+// call also makes a linker take the other side's definitions out of an archive.
 #pragma once
 
 #include <atomic>
@@ -10,14 +10,14 @@
 
 namespace jitunwind {
 
-/// Before the first registration, and before any further one. Not signal-safe; called outside of the registry's lock.
+/// The registry calls it before every registration, the first included, and outside its lock. Not signal-safe.
 void attach_system_unwinder() noexcept;
 
-/// The one that the descriptor has now; registration 0: none.
+/// Returns the key of the descriptor's current registration. Its registration number is 0 if there is none.
 RegistrationKey registration_of(unw_dyn_info_t* procedure) noexcept;
 
 #pragma GCC visibility push(default)
-/// Times that _Unwind_FindEnclosingFunction() of our own exception runtime was called, where that is the one.
+/// Number of calls of _Unwind_FindEnclosingFunction() in the project's own exception runtime, where that one is in use.
 extern constinit std::atomic<unsigned> own_runtime_questions;
 #pragma GCC visibility pop
 

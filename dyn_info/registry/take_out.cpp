@@ -17,7 +17,7 @@ namespace {
 RegistryState& registry = registry_state;
 using Life = NodeState::Life;
 
-// Holds.
+// Checks for holds.
 
 bool contains(const Target& target, NodeId id) noexcept {
   if (id == 0) return false;
@@ -30,8 +30,8 @@ bool holds(const Hold& hold, const Target& target) noexcept {
          contains(target, hold.answer.load(std::memory_order_seq_cst));
 }
 
-/// A hold of this thread, which is here now: not one of a frame that was jumped over. That is dropped, since its node
-/// will be another procedure's.
+/// Decides whether a hold of the calling thread is alive. A hold of a frame that was left by a jump is dropped, since
+/// its node will become another procedure's.
 bool own_hold_counts(const ReaderSlot& slot, Hold& hold) noexcept {
   if (!slot.is_over(hold, reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)))) return true;
   hold.node.store(0, std::memory_order_relaxed);
@@ -46,7 +46,7 @@ bool blocks(ReaderSlot& slot, const Target& target) noexcept {
 
 constexpr std::uint32_t k_no_slot = RetiredBatch::k_no_slot;
 
-/// The nodes must be dead. What does not hold them now never will.
+/// The nodes must be dead: a lookup that does not hold one of them now never will.
 std::uint32_t find_blocking_slot(const Target& target) noexcept {
   const std::uint32_t size = registry.slots.size();
   for (std::uint32_t i = 0; i < size; ++i) {
@@ -55,7 +55,7 @@ std::uint32_t find_blocking_slot(const Target& target) noexcept {
   return k_no_slot;
 }
 
-/// Frees what the slot holds of the target if its owner has exited or has left the frame that holds it.
+/// Drops what the slot holds of the target if its owner has exited or has left the frame that holds it.
 void write_off(ReaderSlot& slot, const Target& target) noexcept {
   if (&slot == ReaderSlots::find_own() || ReaderSlots::free_if_exited(slot)) return;
   slot.any_hold([&](Hold& hold) {
@@ -77,7 +77,7 @@ void pause(unsigned round) noexcept {
   }
 }
 
-/// For each slot but the thread's own.
+/// Visits each slot but the calling thread's own.
 template <class Function>
 void for_other_slots(Function&& visit) noexcept {
   const std::uint32_t size = registry.slots.size();
@@ -96,7 +96,7 @@ void wait_for_holds(const Target& target) noexcept {
   });
 }
 
-/// For those that are under way now.
+/// Waits for the bypasses that are under way at the call.
 void wait_for_bypasses() noexcept {
   for_other_slots([](ReaderSlot& slot) {
     const std::uint32_t walk = slot.list_walks.load(std::memory_order_seq_cst);
@@ -106,7 +106,7 @@ void wait_for_bypasses() noexcept {
   });
 }
 
-// Unlinking and freeing, with the lock.
+// Unlinking and freeing. The caller of these functions holds the lock.
 
 void unlink(NodeId id) noexcept {
   ProcedureNode& node = registry.nodes[id];
@@ -132,14 +132,14 @@ void unlink_all(const Target& target) noexcept {
   registry.list.end_change();
 }
 
-/// Looks at a few, so that the caller stays O(1) however many wait.
+/// Tries a few batches, so that the caller stays O(1) however many wait.
 void reclaim_some(Due& due) noexcept {
   for (int i = 0; i < 4 && !due.full(); ++i) {
     const BatchId id = registry.batches.first_waiting();
     if (id == 0 || reclaim(id, &due)) continue;
     registry.batches.remove_waiting(id);
     registry.batches.add_waiting(id);
-    // The rest of a long wait for someone who is gone.
+    // A batch that waits for long may wait for an owner that is gone.
     if (++registry.batches[id].checks % 256 == 0) (void)reclaim_from_the_gone(id, due);
   }
 }
@@ -215,7 +215,8 @@ bool reclaim(BatchId id, Due* due) noexcept {
   if (batch.blocking_slot != k_no_slot && blocks(registry.slots[batch.blocking_slot], target)) return false;
   batch.blocking_slot = find_blocking_slot(target);
   if (batch.blocking_slot != k_no_slot) return false;
-  // A bypass may stand on one of its descriptors, or may have brought it back into the list; then it has left work.
+  // A bypass may be at one of the batch's descriptors, or may have linked it into the list again; then it has left
+  // work.
   if (registry.lock.has_bypass() || registry.batches.any_pending()) return false;
   for_nodes(target, free_node);
   if (batch.on_reclaimed != nullptr) due->add(batch.on_reclaimed, batch.argument);
@@ -264,8 +265,8 @@ void take_out(Target target, Due& due) noexcept {
   for_nodes(target, free_node);
   if (target.batch != 0) registry.batches.give_back(target.batch);
   bool disturbed = unlock(&due) || registry.bypasses.load(std::memory_order_relaxed) != bypasses;
-  // A bypass that was under way when the node died may have brought the descriptor back into the list, until the list
-  // is repaired with the lock; another may have found it there: so twice.
+  // A bypass that was under way when the node died may have linked the descriptor into the list again, until a holder
+  // of the lock repairs the list. A second bypass may have found it there, so there are two rounds.
   for (int round = 0; round < 2 && disturbed; ++round) {
     wait_for_bypasses();
     registry.lock.lock();

@@ -1,4 +1,5 @@
-// Taking procedures out of the registry: who still holds them, when their memory goes back to its owner.
+// Takes procedures out of the registry: finds who still holds them, and decides when their memory goes back to its
+// owner.
 #pragma once
 
 #include <array>
@@ -11,13 +12,13 @@
 
 namespace jitunwind {
 
-/// What is waited for: one node, or all of a batch.
+/// The nodes that a writer waits for: one node, or all nodes of a batch.
 struct Target {
   NodeId node = 0;
   BatchId batch = 0;
 };
 
-/// Callbacks to be made when the lock is free again.
+/// Callbacks that run after the lock is released.
 class Due {
  public:
   bool full() const noexcept { return count_ == calls_.size(); }
@@ -35,37 +36,38 @@ class Due {
   std::size_t count_ = 0;
 };
 
-// Without the lock.
+// These need no lock.
 
-/// The calling thread is inside a lookup that holds the node.
+/// Returns whether the calling thread is inside a lookup that holds the node.
 bool own_thread_holds(NodeId id) noexcept;
-/// From here on no lookup takes hold of it. False: it is not live any more.
+/// Marks the node dead, so that no lookup takes hold of it any more. Returns false if it was not live.
 bool mark_dead(RegisteredNode found) noexcept;
-/// Has the memory that unlinking will touch fetched, all of it at once.
+/// Prefetches all memory that unlinking will touch, so that the cache misses overlap.
 void prefetch_neighbours(NodeId id) noexcept;
-/// Marks what is registered of the procedures dead and has the batch own it. Number of those that were not.
+/// Marks those of the procedures that are registered dead and gives them to the batch. Returns how many were not.
 std::uint32_t collect(std::span<unw_dyn_info_t* const> procedures, BatchId id) noexcept;
-/// As register_procedures() does it, without the lock being free: docs/registry.md "Retire while the lock is taken".
+/// Retires procedures where another thread may hold the lock: docs/registry.md "Retire while the lock is taken".
 std::uint32_t retire_beside_lock(std::span<unw_dyn_info_t* const> procedures, BatchId id) noexcept;
 
-// With the lock.
+// The caller of these holds the lock.
 
-/// The target is dead and not freed. Takes it out of list and index, waits for those who hold it, frees its nodes,
-/// frees the lock; on return nobody has any of its descriptors.
+/// Takes a target that is dead and not freed out of the list and the index, waits for its holders, frees its nodes and
+/// releases the lock. After the return nobody has any of its descriptors.
 void take_out(Target target, Due& due) noexcept;
 void free_node(NodeId id) noexcept;
-/// Behind each remove() and unreserve() of the index.
+/// A caller of the index's remove() or unreserve() calls it afterwards.
 void trim_index() noexcept;
-/// Takes out what others have left to the holder of the lock.
+/// Takes out the batches that others have left to the holder of the lock.
 void drain_pending() noexcept;
-/// Gives the memory of a batch that waits back to its owner, if nobody holds it. `due` null: callbacks cannot be made.
+/// Gives the memory of a waiting batch back to its owner if nobody holds it. If `due` is null, callbacks cannot be
+/// made, and a batch that has one stays.
 bool reclaim(BatchId id, Due* due) noexcept;
-/// The same after having looked whether the one who holds it is gone.
+/// Does the same after it has dropped the hold of an owner that is gone.
 bool reclaim_from_the_gone(BatchId id, Due& due) noexcept;
-/// Whatever is left to the holder of the lock is done before the lock is free, or by another that has it then. True:
-/// there was a bypass.
+/// Does what is left to the holder of the lock, and releases it. Work that arrives meanwhile is done by this thread, or
+/// by another that has the lock then. Returns true if there was a bypass.
 bool unlock(Due* due) noexcept;
-/// After fork, in the child, which has the lock: finishes what other threads had begun.
+/// Finishes what other threads had begun. A forked child, which has the lock, calls it.
 void take_out_orphans() noexcept;
 
 }  // namespace jitunwind

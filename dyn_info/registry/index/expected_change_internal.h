@@ -1,5 +1,4 @@
-// Memory of the registry that a change will wait for, fetched while whoever makes the change still waits for other
-// memory.
+// Prefetches memory of the registry that a change will wait for, while the caller still waits for other memory.
 #pragma once
 
 #include "jitunwind/dyn_info/libunwind-dynamic.h"
@@ -7,9 +6,9 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// Has the memory fetched that registering or cancelling looks at first: the descriptor and, where the descriptor's
-/// address tells it (docs/registry.md "Which node"), its node. Reads nothing of the descriptor, which may be any
-/// address. Signal-safe.
+/// Prefetches the memory that register or cancel looks at first: the descriptor and, where the descriptor's address
+/// tells it (docs/registry.md "Which node"), its node. It reads nothing of the descriptor, which may be any address.
+/// Signal-safe.
 void prefetch_changing(const unw_dyn_info_t* di) noexcept;
 
 }  // namespace jitunwind

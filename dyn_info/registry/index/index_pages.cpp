@@ -8,7 +8,7 @@
 namespace jitunwind {
 
 void strip_page(void* page) noexcept {
-  // Where pages are larger, a part of one cannot be given back.
+  // If pages are larger, a part of one cannot be given back.
   if (getauxval(AT_PAGESZ) != k_page_size) return;
   const ErrnoKeeper keep_errno;
   madvise(page, k_page_size, MADV_DONTNEED);
@@ -30,10 +30,10 @@ bool IndexPages::map_chunk() noexcept {
   return true;
 }
 
-/// The kernel would make one huge page of what is left in the chunk again, and of nothing.
+/// Forbids huge pages in the chunk first: else the kernel would make one again of the rest of the chunk and this page.
 void IndexPages::strip(void* page) noexcept {
   auto* const chunk = reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(page) & ~(k_huge_page - 1));
-  IndexPageNote& of_chunk = *reinterpret_cast<IndexPageNote*>(chunk);  // which is no page of the pool
+  IndexPageNote& of_chunk = *reinterpret_cast<IndexPageNote*>(chunk);  // of a page of notes, not of the pool
   if (of_chunk.used == 0) {
     const ErrnoKeeper keep_errno;
     madvise(chunk, k_huge_page, MADV_NOHUGEPAGE);

@@ -1,5 +1,5 @@
-// Zeroed memory straight from the kernel, never given back: usable where malloc's lock may be held by a thread that
-// does not run, and safe to look at for ever.
+// Zeroed memory straight from the kernel. It is usable where a thread that does not run may hold malloc's lock. It is
+// never given back, so that it is safe to look at for ever.
 #pragma once
 
 #include <sys/mman.h>
@@ -14,12 +14,12 @@ namespace jitunwind {
 
 inline constexpr std::size_t k_huge_page = std::size_t{2} << 20;
 
-/// `huge`: whole multiples of k_huge_page are asked to be in huge pages, for what is met in random order. `single`:
-/// never in such, for what is given back page by page; whole multiples are aligned all the same. `small`: for what is
-/// touched here and there, if at all, and then soon.
+/// `huge` asks for huge pages if the size is a multiple of k_huge_page, for memory that is accessed in random order.
+/// `single` forbids huge pages, for memory that is given back page by page; such multiples are aligned all the same.
+/// `small` is for memory that is touched here and there, if at all, and then soon.
 enum class Pages : std::uint8_t { huge, single, small };
 
-/// Null: out of memory. Signal-safe. Untouched pages cost address space only.
+/// Returns null if there is no memory. Signal-safe. Untouched pages cost address space only.
 inline void* map_zeroed(std::size_t bytes, Pages pages = Pages::huge) noexcept {
   constexpr int k_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   const bool aligned = pages != Pages::small && bytes % k_huge_page == 0;
@@ -38,7 +38,7 @@ inline void* map_zeroed(std::size_t bytes, Pages pages = Pages::huge) noexcept {
   return begin;
 }
 
-/// An array that grows by blocks of doubling size and whose elements never move. Zeros must be a T.
+/// An array that grows by blocks of doubling size and whose elements never move. Zero bytes must be a valid T.
 template <class T, unsigned k_first_bits, unsigned k_blocks, Pages k_pages = Pages::huge>
 class GrowingArray {
  public:
@@ -49,16 +49,16 @@ class GrowingArray {
   /// `first` has k_first_size elements.
   constexpr explicit GrowingArray(T* first) noexcept : blocks_{first} {}
 
-  /// Precondition: make(i) has succeeded, and that is known here.
+  /// Precondition: make(i) has succeeded, and happens before this call.
   T& operator[](std::uint64_t i) const noexcept {
     const std::uint64_t numbered = i + k_first_size;
     const unsigned top = top_bit(numbered);
     return blocks_[top - k_first_bits].load(std::memory_order_acquire)[numbered ^ std::uint64_t{1} << top];
   }
 
-  /// False: out of memory, or i >= k_capacity. Thread-safe, signal-safe.
+  /// Returns false if there is no memory or i >= k_capacity. Thread-safe, signal-safe.
   bool make(std::uint64_t i) noexcept { return i < k_capacity && make_block(block_of(i)); }
-  /// All elements up to this one.
+  /// Makes all elements up to this one.
   bool make_up_to(std::uint64_t i) noexcept {
     if (i >= k_capacity) return false;
     for (unsigned block = 0; block <= block_of(i); ++block) {
@@ -66,7 +66,7 @@ class GrowingArray {
     }
     return true;
   }
-  /// The first element of the block behind that of `i`: elements of one block follow each other in memory.
+  /// Returns the first element of the block behind that of `i`. Elements of one block are contiguous.
   static constexpr std::uint64_t next_block(std::uint64_t i) noexcept {
     return (k_first_size << (block_of(i) + 1)) - k_first_size;
   }
@@ -85,7 +85,7 @@ class GrowingArray {
     return true;
   }
 
-  /// One instruction; of std::bit_width(), which is defined for 0 as well, compilers make more.
+  /// This is one instruction. Compilers make more of std::bit_width(), which is defined for 0 as well.
   static constexpr unsigned top_bit(std::uint64_t number) noexcept {
     return 63u ^ static_cast<unsigned>(__builtin_clzll(number));
   }

@@ -90,7 +90,7 @@ std::atomic<ProcedureIndex::Region*>* ProcedureIndex::make_region_place(std::uin
   if (directory == nullptr) return nullptr;
   Part& part = directory->parts[part_number(address)];
   if (tier == 1) return &part.region;
-  Table* const table = make(part.table, 0);  // what is touched of it counts
+  Table* const table = make(part.table, 0);  // only touched pages of the table count
   return table == nullptr ? nullptr : &table->regions[region_number(address) % table->regions.size()];
 }
 
@@ -227,7 +227,7 @@ void ProcedureIndex::prefetch_removal(const ProcedureNode& node) const noexcept 
   }
 }
 
-/// One entry less leads to something.
+/// Counts one entry less that leads to something.
 inline void ProcedureIndex::leave(IndexPageNote& note) noexcept {
   if (--note.used == 0) set_aside_if_empty(note);
 }
@@ -260,7 +260,7 @@ void ProcedureIndex::remove(ProcedureNode& node) noexcept {
   if (!same_cell(start, last, c)) unlink(node, 1, last, c);
 }
 
-// Empty pages. They are kept for a while, since code comes where code was.
+// Empty pages are kept for a while, since new code often comes where old code was.
 
 void ProcedureIndex::trim() noexcept {
   while (has_too_many_empty()) {
@@ -273,8 +273,9 @@ void ProcedureIndex::trim() noexcept {
   count_bytes();
 }
 
-// A lookup that began to read before the page was dropped, or reads it when it serves other addresses, sees this by the
-// count; one that finds the same number twice has seen empty cells only, or reads while the lock keeps insertions out.
+// A lookup that began to read before the page was dropped, or that reads it when it serves other addresses, sees a
+// changed count. A lookup that finds the same count twice has seen empty cells only, or reads while the lock keeps
+// insertions out.
 void ProcedureIndex::drop(IndexPageNote& note) noexcept {
   Part& part = directory_.load(std::memory_order_relaxed)->parts[part_number(note.address)];
   part.drops.store(part.drops.load(std::memory_order_relaxed) + 1, std::memory_order_release);
@@ -306,10 +307,10 @@ void ProcedureIndex::drop_region(const IndexPageNote& note, Part& part) noexcept
 
 // Lookups.
 
-// Chains run from newer to older procedures. A node that was made into another procedure's while this walk was on its
-// way to it has a larger registration number than any it has met, and whatever a node held before it was made anew
-// leads to such nodes or to the rest of the chain: so falling numbers prove that the walk has not left its chain. The
-// first node, which no number bounds, is known by its cell.
+// Chains run from newer to older procedures. A node may be made into another procedure's while this walk is on its way
+// to it. Its registration number is then larger than any that the walk has met. Whatever a node held before it was made
+// anew leads to such nodes or to the rest of the chain. So falling numbers prove that the walk has not left its chain.
+// The first node, which no number bounds, is known by its cell.
 ProcedureIndex::Answer ProcedureIndex::walk(std::uint64_t cell, unsigned size_class, std::uint64_t pc) const noexcept {
   using Kind = Answer::Kind;
   std::uint64_t newest_left = ~std::uint64_t{0};

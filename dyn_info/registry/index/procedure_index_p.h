@@ -1,5 +1,5 @@
-// Finds the newest procedure that covers an address: a map from cells of code to chains of nodes, one set of cells for
-// each size class of procedures. Structure and proof: docs/registry.md.
+// Finds the newest procedure that covers an address. The index maps cells of code to chains of nodes, and has one set
+// of cells for each size class of procedures. docs/registry.md has the structure and the proof.
 #pragma once
 
 #include <array>
@@ -21,45 +21,46 @@ class ProcedureIndex {
 
   constexpr explicit ProcedureIndex(const NodePool& nodes) noexcept : nodes_(nodes) {}
 
-  /// The latest insertion, by the number of its registration, << 32 | head link. A link is node << 1 | which of the
-  /// node's two cells this is; 0: the end.
+  /// A cell is the registration number of the latest insertion << 32 | head link. A link is node << 1 | which of the
+  /// node's two cells this is. Link 0 ends a chain.
   using Cell = std::atomic<std::uint64_t>;
-  /// Those of a procedure.
+  /// The cells of one procedure.
   struct Cells {
     unsigned size_class = 0;
     Cell* first = nullptr;
-    Cell* last = nullptr;  ///< null: it has one only
+    Cell* last = nullptr;  ///< null if it has one cell only
   };
 
-  // For the holder of the writers' lock.
+  // The caller of these holds the writers' lock.
 
   /// Makes the cells that a procedure needs, so that insert() cannot fail. They last until the next remove() or
-  /// unreserve(). `first` null: out of memory.
+  /// unreserve(). `first` is null if there is no memory.
   Cells reserve(std::uint64_t start, std::uint64_t end) noexcept;
-  /// What reserve() was called for is not inserted.
+  /// Undoes a reserve() whose procedure is not inserted.
   void unreserve(std::uint64_t start, std::uint64_t end) noexcept;
-  /// Those of a node, which were reserved.
+  /// Returns the reserved cells of a node.
   Cells cells(const ProcedureNode& node) noexcept;
-  /// The node must be live, newer than all in the index, and these its cells. O(1).
+  /// The node must be live and newer than all in the index, and `cells` must be its cells. O(1).
   void insert(NodeId id, Cells cells) noexcept;
-  /// O(1). The node keeps its links, on which lookups may stand.
+  /// O(1). The node keeps its links, since lookups may be at it.
   void remove(ProcedureNode& node) noexcept;
-  /// There are so many pages of empty cells that trim() must be called before the next remove() or unreserve().
+  /// Returns true if so many pages have empty cells that trim() must be called before the next remove() or unreserve().
   bool has_too_many_empty() const noexcept { return set_aside_count_ > k_most_set_aside; }
-  /// Gives pages back that have been empty for longest; lookups of their neighbourhood start again. O(1).
+  /// Gives back the pages that have been empty for longest. Lookups of their neighbourhood start again. O(1).
   void trim() noexcept;
   std::size_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
 
-  // For anyone at any time: no lock, no allocation, no waiting; bounded by the length of the chains.
+  // Any thread may call these at any time. They take no lock, allocate nothing and never wait; the length of the chains
+  // bounds them.
 
-  /// Has the memory fetched that remove() would touch now.
+  /// Prefetches the memory that remove() would touch now.
   void prefetch_removal(const ProcedureNode& node) const noexcept;
 
-  /// The cells of an address, one a class in use, and their latest insertions when they were first looked at.
+  /// The cells of an address, one for each class in use, and their latest insertions when they were first read.
   struct Snapshot {
     std::uint32_t classes;
     std::uint32_t drops;
-    std::array<const std::atomic<std::uint64_t>*, k_classes> cells;  // null: there is none
+    std::array<const std::atomic<std::uint64_t>*, k_classes> cells;  // null if there is none
     std::array<std::uint32_t, k_classes> insertions;
   };
   struct Answer {
@@ -68,15 +69,16 @@ class ProcedureIndex {
     NodeState state{};
   };
 
-  /// `interfered`: a node on the way was made into another procedure's; a procedure has been registered meanwhile.
+  /// The answer is `interfered` if a node on the way was made into another procedure's: a procedure has been registered
+  /// meanwhile.
   Answer find(std::uint64_t pc, Snapshot& snapshot) const noexcept;
-  /// Nothing was inserted into the cells of `pc` since the snapshot. Then an answer is right at the moment at which its
-  /// node was last seen live, or for `none`, at the moment of this call.
+  /// Returns true if nothing was inserted into the cells of `pc` since the snapshot. Then an answer is right at the
+  /// moment at which its node was last seen live, or for `none`, at the moment of this call.
   bool unchanged(std::uint64_t pc, const Snapshot& snapshot) const noexcept;
 
  private:
-  // Three tiers of five classes. In tier t everything is scaled by 2^15t: a region of 2^21 bytes has 16384 cells of
-  // 2^7 (in 32 blocks that come when they are needed), 2048 of 2^10 (in four), 256 of 2^13, 32 of 2^16 and four of
+  // The classes form three tiers of five. Tier t scales everything by 2^15t. A region of 2^21 bytes has 16384 cells of
+  // 2^7 (in 32 blocks that are made when they are needed), 2048 of 2^10 (in four), 256 of 2^13, 32 of 2^16 and four of
   // 2^19.
   static constexpr unsigned k_tier_classes = 5;
   static constexpr unsigned k_tier_bits = 15;
@@ -84,7 +86,8 @@ class ProcedureIndex {
   static constexpr unsigned k_table_bits = 15;
   static constexpr unsigned k_part_bits = k_region_bits + k_tier_bits;
   static_assert(k_region_bits + k_table_bits == k_part_bits, "a table, and a region of tier 1, are of one part");
-  // Addresses are taken modulo 2^49. Whatever has the same remainder shares cells, which costs time, no answers.
+  // Addresses are taken modulo 2^49. Those with the same remainder share cells, which costs time but gives no wrong
+  // answers.
   static constexpr unsigned k_address_bits = 49;
 
   struct alignas(k_page_size) Block {
@@ -100,18 +103,18 @@ class ProcedureIndex {
     std::array<std::atomic<Region*>, 1u << k_table_bits> regions;
   };
   static constexpr unsigned k_page_entries = k_page_size / sizeof(std::atomic<Region*>);
-  /// 2^36 addresses.
+  /// The tables of 2^36 addresses.
   struct alignas(32) Part {
     std::atomic<Table*> table;         ///< tier 0
     std::atomic<Region*> region;       ///< tier 1
-    std::atomic<std::uint32_t> drops;  ///< counted before and after cells are dropped, which must be empty
+    std::atomic<std::uint32_t> drops;  ///< counted before and after cells, which must be empty, are dropped
   };
   struct Directory {
     std::array<Part, std::size_t{1} << (k_address_bits - k_part_bits)> parts;
-    /// How many there are in each page of the tables.
+    /// The number of regions in each page of the tables.
     std::array<std::uint16_t, (std::size_t{1} << (k_address_bits - k_region_bits)) / k_page_entries> regions;
   };
-  /// Level of a page that is no block.
+  /// The level that marks a page as a region instead of a block.
   static constexpr std::uint8_t k_whole_region = 2;
   static constexpr unsigned k_most_set_aside = 256;
   static constexpr unsigned k_set_aside_room = 2 * k_most_set_aside;
@@ -120,7 +123,7 @@ class ProcedureIndex {
     return (address & ((std::uint64_t{1} << k_address_bits) - 1)) >> (tier * k_tier_bits);
   }
   static unsigned cell_bits(unsigned size_class) noexcept { return 7 + 3 * size_class; }
-  /// Whether both addresses fall into one cell.
+  /// Returns whether both addresses fall into one cell.
   static bool same_cell(std::uint64_t a, std::uint64_t b, unsigned size_class) noexcept;
 
   static std::size_t part_number(std::uint64_t address) noexcept {
@@ -138,7 +141,7 @@ class ProcedureIndex {
   const Cell* find_cell(std::uint64_t address, unsigned size_class) const noexcept;
   std::atomic<Region*>* make_region_place(std::uint64_t address, unsigned tier) noexcept;
   Region* make_region(std::uint64_t address, unsigned tier) noexcept;
-  /// Null: out of memory.
+  /// Returns null if there is no memory.
   Cell* reserve_cell(std::uint64_t address, unsigned size_class) noexcept;
   bool make_cell(std::uint64_t address, unsigned size_class) noexcept;
   Cell& cell(std::uint64_t address, unsigned size_class) noexcept;
@@ -160,11 +163,11 @@ class ProcedureIndex {
   const NodePool& nodes_;
   std::atomic<std::uint32_t> classes_{0};  // bit c: class c has been used
   std::atomic<Directory*> directory_{nullptr};
-  std::atomic<Region*> top_region_{nullptr};  // tier 2: one region is everything, and stays
+  std::atomic<Region*> top_region_{nullptr};  // tier 2: one region covers all addresses, and stays
 
   alignas(64) IndexPages blocks_;
   IndexPages regions_;
-  // Empty pages, from when they became so. Those that are in use again are found out when it is their turn.
+  // A queue of pages in the order in which they became empty. trim() skips those that are in use again.
   std::array<IndexPageNote*, k_set_aside_room> set_aside_{};
   unsigned next_set_aside_ = 0;
   unsigned set_aside_count_ = 0;

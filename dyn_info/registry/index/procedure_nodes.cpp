@@ -8,8 +8,8 @@ namespace jitunwind {
 
 namespace {
 
-// `prev` of a registered descriptor: 1, so that no pointer looks like it; 30 bits, the number of its node; 33 bits, how
-// far the newer neighbour in the list is, in units of 8 bytes.
+// `prev` of a registered descriptor has three fields. Bit 0 is 1, so that no pointer looks like it. 30 bits hold the
+// number of its node. 33 bits hold the distance to the newer neighbour in the list, in units of 8 bytes.
 constexpr unsigned k_number_at = 1;
 constexpr unsigned k_distance_at = 31;
 constexpr std::uint64_t k_number_mask = (std::uint64_t{1} << (k_distance_at - k_number_at)) - 1;
@@ -84,7 +84,7 @@ NodeId NodePool::take(const unw_dyn_info_t* info) noexcept {
 
 std::uint32_t NodePool::slab_for_page() noexcept {
   if (with_free_ != 0 && ~slabs_[with_free_ - 1].free == 0) return with_free_;
-  // Where descriptors are scattered, most nodes of their slabs would never be used: of all, one in nine may be free.
+  // Scattered descriptors would leave most nodes of their slabs unused, so at most one of nine nodes may be free.
   const bool many_free = slabs_used_ * k_slab_size > taken_ + taken_ / 8;
   return many_free || !open_slab() ? 0 : slabs_used_;
 }
@@ -102,7 +102,7 @@ NodeId NodePool::take_from(std::uint32_t number, unsigned node) noexcept {
 
 void NodePool::give_back(NodeId id) noexcept {
   --taken_;
-  __builtin_prefetch(&slabs_[(id - 1) / k_slab_size], 1);  // for when it is free again
+  __builtin_prefetch(&slabs_[(id - 1) / k_slab_size], 1);  // read when the node is free again
   const NodeId released = std::exchange(set_aside_[next_set_aside_], id);
   next_set_aside_ = (next_set_aside_ + 1) % k_set_aside;
   if (released == 0) return;
@@ -124,7 +124,7 @@ bool NodePool::open_slab() noexcept {
   return true;
 }
 
-/// It has free nodes now.
+/// Adds a slab, which has free nodes now, to the list of such slabs.
 void NodePool::link(std::uint32_t number) noexcept {
   Slab& slab = slabs_[number - 1];
   slab.next = with_free_;

@@ -10,7 +10,7 @@
 namespace jitunwind {
 namespace {
 
-// The kernel looks at 32 bits. Two owners may have these in common: whoever sleeps then is woken by either.
+// The kernel compares 32 bits. Two owners may have the same ones; a thread that sleeps then is woken by either.
 static_assert(std::endian::native == std::endian::little);
 
 long futex(std::atomic<std::uintptr_t>& word, int operation, std::uintptr_t value) noexcept {
@@ -19,7 +19,8 @@ long futex(std::atomic<std::uintptr_t>& word, int operation, std::uintptr_t valu
 
 }  // namespace
 
-/// Who has waited takes the lock as one that is waited for, since there may be others (Drepper, "Futexes are tricky").
+/// A thread that has waited marks the lock as waited for when it takes it, since there may be others (Drepper, "Futexes
+/// are tricky").
 void ForkableLock::wait() noexcept {
   const ErrnoKeeper keep_errno;
   for (std::uintptr_t seen = owner_.load(std::memory_order_relaxed);;) {

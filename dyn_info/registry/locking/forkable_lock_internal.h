@@ -1,5 +1,5 @@
-// A mutex that is whole in a forked child, wherever the fork comes from: POSIX lets signal handlers fork, also one that
-// interrupted who has the lock.
+// A mutex that is whole in a forked child, wherever the fork comes from: POSIX lets signal handlers fork, even one that
+// interrupted the owner of the lock.
 #pragma once
 
 #include <pthread.h>
@@ -9,7 +9,7 @@
 
 namespace jitunwind {
 
-/// Who has it is known by the very store that takes it: so a fork handler never waits for its own thread.
+/// The store that takes the lock also names the owner, so a fork handler never waits for its own thread.
 class [[gnu::visibility("default")]] ForkableLock {
  public:
   constexpr ForkableLock() noexcept = default;
@@ -25,36 +25,37 @@ class [[gnu::visibility("default")]] ForkableLock {
     if ((owner_.exchange(0, std::memory_order_release) & k_waited_for) != 0) wake();
   }
 
-  // For handlers of pthread_atfork(). In a child whose parent's handler interrupted the owner the lock stays taken
-  // until the owner, which is the child's only thread, gives it back.
+  // Handlers of pthread_atfork() call these. If a signal handler that interrupted the owner forks, the lock stays taken
+  // in the child until the owner, which is the child's only thread, releases it.
 
   void before_fork() noexcept {
     if (!try_before_fork()) lock();
   }
-  /// False: another thread has it.
+  /// Returns false if another thread has it.
   bool try_before_fork() noexcept {
     if ((owner_.load(std::memory_order_relaxed) & ~k_waited_for) != self()) return try_lock();
     ++again_;
     return true;
   }
-  /// In the parent and in the child.
+  /// The parent and the child call it.
   void after_fork() noexcept {
     if (again_ == 0) return unlock();
     --again_;
   }
-  /// In a child: whoever has it is not there.
+  /// A child calls it if the owner is a thread that the child lacks.
   void forget_owner() noexcept { owner_.store(0, std::memory_order_relaxed); }
 
  private:
   static constexpr std::uintptr_t k_waited_for = 1;
 
-  /// An even number that no other living thread has, and a child's thread has from its parent's.
+  /// Returns an even number that no other living thread has. A child's thread has that of the parent's thread that
+  /// forked.
   static std::uintptr_t self() noexcept { return static_cast<std::uintptr_t>(::pthread_self()); }
   void wait() noexcept;
   void wake() noexcept;
 
   std::atomic<std::uintptr_t> owner_{0};
-  unsigned again_ = 0;  // forks under way whose handlers found it theirs
+  unsigned again_ = 0;  // forks under way whose handlers found the lock theirs
 };
 
 /// Calls the handlers above in every fork from now on. Handlers before a fork run in the reverse order of these calls.

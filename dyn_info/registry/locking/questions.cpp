@@ -6,8 +6,8 @@ namespace jitunwind {
 
 namespace {
 
-/// Runs on behalf of lookups that are disturbed again and again; with the lock nothing disturbs this one, but for nodes
-/// that are marked dead, of which there is an end.
+/// Answers for a lookup that is disturbed again and again. The caller has the lock, so that only nodes that are marked
+/// dead disturb this search, and these are finitely many.
 void answer(std::uint32_t question, Hold& hold) noexcept {
   const RegistryState& registry = registry_state;
   ProcedureIndex::Answer found;

@@ -1,9 +1,9 @@
-// Lookups that are disturbed again and again ask (docs/registry.md "Lookups").
+// A lookup that is disturbed again and again asks the writers (docs/registry.md "Lookups").
 #pragma once
 
 namespace jitunwind {
 
-/// For the holder of the writers' lock, before each change that makes lookups start again.
+/// The holder of the writers' lock calls it before each change that makes lookups start again.
 void answer_questions() noexcept;
 
 }  // namespace jitunwind

@@ -32,9 +32,9 @@ void clear(ReaderSlot& slot) noexcept {
   slot.depth.store(0, std::memory_order_relaxed);
 }
 
-/// Whether the hold of this thread's frame at `position` was left by a jump, seen from a frame at `here`. A hold nested
-/// in another is in a younger frame, a little further down the stack. One that is further up was reached by a jump over
-/// the frame of the older hold, which is over then, unless this is a signal handler on a stack of its own.
+/// Decides, from a frame at `here`, whether a jump left this thread's frame at `position`. A hold nested in another is
+/// in a younger frame, a little further down the stack. A hold further up was reached by a jump over the frame of the
+/// older hold. The older hold is over then, unless this is a signal handler on a stack of its own.
 bool jumped_over(FramePosition position, std::uint64_t here, std::uint64_t thread_locals) noexcept {
   constexpr std::uint64_t k_near = 1u << 16;
   if (position.unknown() || position.above(here) < k_near) return false;
@@ -54,7 +54,7 @@ unsigned ReaderSlot::enter(FramePosition position, std::uint64_t here) noexcept 
     if (!is_over(holds[level - 1], here)) break;
   }
   if (level == k_levels) return k_levels;
-  // From here on a signal handler takes the next one.
+  // A signal handler that comes from now on takes the next level.
   depth.store(static_cast<std::uint16_t>(level + 1), std::memory_order_relaxed);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   holds[level].hidden_position.store(position.hidden(), std::memory_order_relaxed);
@@ -85,7 +85,8 @@ ReaderSlot* ReaderSlots::take_over(ReaderSlot& slot, std::uint64_t owner, std::u
 
 ReaderSlot* ReaderSlots::claim() noexcept {
   const std::uint32_t thread = this_thread_id();
-  // The slot of an exited thread of the same id; or the one that this thread was about to claim when the signal came.
+  // A slot with this id is that of an exited thread with the same id, or the one that this thread was about to claim
+  // when a signal came.
   std::uint32_t used = size();
   for (std::uint32_t i = 0; i < used; ++i) {
     const std::uint64_t owner = slots_[i].owner.load(std::memory_order_acquire);
@@ -94,7 +95,7 @@ ReaderSlot* ReaderSlots::claim() noexcept {
   }
   if (ReaderSlot* slot = claim_free(0, thread)) return slot;
   if (ReaderSlot* slot = claim_of_exited(thread)) return slot;
-  // Each round gets one or sees another thread get it.
+  // Each round gets a slot or sees another thread get it.
   for (; slots_.make(used); used = size()) {
     const std::uint32_t first = used;
     used_.compare_exchange_strong(used, used + 1, std::memory_order_seq_cst);
@@ -113,7 +114,7 @@ ReaderSlot* ReaderSlots::claim_free(std::uint32_t first, std::uint32_t thread) n
   return nullptr;
 }
 
-// Looks at a few: programs that start threads all the time shall not collect slots.
+// Tries a few slots, so that programs that start threads all the time do not collect slots.
 ReaderSlot* ReaderSlots::claim_of_exited(std::uint32_t thread) noexcept {
   const std::uint32_t used = size();
   for (std::uint32_t tries = 0; tries < std::min(used, 8u); ++tries) {
@@ -130,8 +131,9 @@ bool ReaderSlots::free_if_exited(ReaderSlot& slot) noexcept {
   const std::uint32_t thread = thread_of(owner);
   if (thread == 0 || thread == k_being_freed) return false;
   if (thread_exists(thread)) {
-    // Exited but not forgotten, as a main thread that ends before the others. Or another thread of the same id, which
-    // has not looked anything up yet, or is of another process: it started later than the slot was claimed.
+    // The owner may have exited without being reaped, like a main thread that ends before the others. Or another thread
+    // may have the same id: one that has not looked anything up yet, or one of another process. Such a thread started
+    // later than the slot was claimed.
     const auto status = read_thread_status(thread);
     if (!status) return false;
     const std::uint64_t claimed = ticks_since_boot(slot.claimed_at.load(std::memory_order_acquire));

@@ -1,5 +1,5 @@
-// Who reads which procedure: each thread has a slot of its own, in which it notes the procedures it holds. Writers look
-// through the slots, readers write to nothing else.
+// The hazard pointers of readers: each thread has a slot of its own, in which it notes the procedures it holds. Writers
+// scan the slots, and readers write to nothing else.
 #pragma once
 
 #include <algorithm>
@@ -13,47 +13,49 @@
 
 namespace jitunwind {
 
-/// One procedure held, or a question to the writers (docs/registry.md "Lookups").
+/// One hazard pointer, or a question to the writers (docs/registry.md "Lookups").
 struct Hold {
-  /// A question counts up by 4: number << 2 | state.
+  /// A question is number << 2 | state, and the number counts up.
   enum Question : std::uint32_t { none, asked, answered };
 
   std::atomic<NodeId> node{0};
-  std::atomic<NodeId> answer{0};  ///< held like `node`; by the writer that answers
+  std::atomic<NodeId> answer{0};  ///< held like `node`; set by the writer that answers
   std::atomic<std::uint32_t> question{0};
-  std::atomic<std::uint64_t> pc{0};               ///< asked for
-  std::atomic<std::uint64_t> hidden_position{0};  ///< of the frame that holds it
+  std::atomic<std::uint64_t> pc{0};               ///< the pc of the question
+  std::atomic<std::uint64_t> hidden_position{0};  ///< position of the frame that holds it
 
   FramePosition position() const noexcept {
     return FramePosition::from_hidden(hidden_position.load(std::memory_order_relaxed));
   }
 };
 
-/// Written by its owner, but for answers and for what writers do to slots of threads that are gone.
+/// Only its owner writes a slot. The exceptions are answers, and what writers do to slots of threads that are gone.
 struct alignas(64) ReaderSlot {
-  /// Holds nest: ALIAS chains, up to 9 deep, and handlers that interrupt a lookup.
+  /// Holds nest in ALIAS chains, up to 9 deep, and in handlers that interrupt a lookup.
   static constexpr std::uint32_t k_levels = 31;
 
   std::atomic<std::uint64_t> owner{0};          ///< number of owners so far << 32 | thread id, 0: free
   std::atomic<std::uint64_t> claimed_at{0};     ///< CLOCK_BOOTTIME, ns
-  std::atomic<std::uint64_t> thread_locals{0};  ///< an address among the owner's
-  std::atomic<std::uint16_t> depth{0};          ///< holds in use; for the owner and its signal handlers
-  std::atomic<std::uint16_t> levels_used{0};    ///< holds that have ever been in use
+  std::atomic<std::uint64_t> thread_locals{0};  ///< an address among the owner's thread-local variables
+  std::atomic<std::uint16_t> depth{0};          ///< number of holds in use; for the owner and its signal handlers
+  std::atomic<std::uint16_t> levels_used{0};    ///< number of holds that have ever been in use
   std::atomic<std::uint32_t> list_walks{0};     ///< odd: the owner walks the list beside the lock
   std::array<Hold, k_levels> holds{};
 
-  /// Whether `is_it` is true of any hold that may be in use.
+  /// Returns whether `is_it` is true of any hold that may be in use.
   template <class Function>
   bool any_hold(Function&& is_it) noexcept {
     const unsigned levels = levels_used.load(std::memory_order_seq_cst);
     return std::any_of(holds.begin(), holds.begin() + levels, is_it);
   }
 
-  /// Takes the next hold for a frame at `position`; `here` is the stack pointer now. k_levels: all are in use.
+  /// Takes the next hold for a frame at `position`; `here` is the stack pointer now. Returns k_levels if all are in
+  /// use.
   unsigned enter(FramePosition position, std::uint64_t here) noexcept;
-  /// For the owner: the frame that has the hold was left by a jump, as a frame at `here` can tell.
+  /// The owner asks from a frame at `here` whether a jump left the frame that has the hold.
   bool is_over(const Hold& hold, std::uint64_t here) const noexcept;
-  /// Notes the node. What is read of it afterwards is ordered behind the note for all who look through the slots.
+  /// Stores the hazard pointer. The exchange orders later reads of the node after the store, for all that scan the
+  /// slots.
   void publish(unsigned level, NodeId node) noexcept { holds[level].node.exchange(node, std::memory_order_seq_cst); }
   void leave(unsigned level) noexcept {
     holds[level].node.store(0, std::memory_order_release);
@@ -65,14 +67,15 @@ static_assert(sizeof(Hold) == 32 && sizeof(ReaderSlot) == 1024);
 class ReaderSlots {
  public:
   constexpr explicit ReaderSlots(ReaderSlot* first_block) noexcept : slots_(first_block) {}
-  static constexpr unsigned k_first_bits = 6;  ///< of the number of slots in the first block
+  static constexpr unsigned k_first_bits = 6;  ///< log2 of the number of slots in the first block
 
-  /// The calling thread's slot; claimed on first use. Null: there are none left and no memory for more. Signal-safe.
+  /// Returns the calling thread's slot, which is claimed on first use, or null if none is left and there is no memory
+  /// for more. Signal-safe.
   ReaderSlot* own() noexcept;
-  /// The same, null where none was claimed.
+  /// Returns the calling thread's slot, or null if it has claimed none.
   static ReaderSlot* find_own() noexcept;
 
-  /// Has the next block mapped before it is needed, so that readers need no system call for memory.
+  /// Maps the next block before it is needed, so that readers need no system call for memory.
   void make_ready() noexcept { (void)slots_.make(2 * std::uint64_t{size()} + (1u << k_first_bits)); }
 
   std::uint32_t size() const noexcept { return used_.load(std::memory_order_seq_cst); }
@@ -82,7 +85,7 @@ class ReaderSlots {
   static bool free_if_exited(ReaderSlot& slot) noexcept;
   /// Drops the hold if its owner, another thread, has left the frame that held it.
   static bool drop_if_abandoned(const ReaderSlot& slot, Hold& hold) noexcept;
-  /// After fork, in the child: only the calling thread is left.
+  /// Frees the slots of all other threads in a forked child, which has only the calling thread.
   void keep_only_own() noexcept;
 
  private:

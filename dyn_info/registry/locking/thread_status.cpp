@@ -21,7 +21,7 @@ namespace {
 constexpr std::string_view k_of_this_process = "/proc/self/task/";
 constexpr std::string_view k_of_any_process = "/proc/";
 
-/// FOLDER/THREAD/NAME, cut to the buffer.
+/// Reads FOLDER/THREAD/NAME, cut to the buffer.
 std::string_view read_thread_file(std::string_view folder, std::uint32_t thread, std::string_view name, char* buffer,
                                   std::size_t size) noexcept {
   const ErrnoKeeper keep_errno;
@@ -36,7 +36,7 @@ std::string_view read_thread_file(std::string_view folder, std::uint32_t thread,
   return length <= 0 ? std::string_view{} : std::string_view(buffer, static_cast<std::size_t>(length));
 }
 
-/// The n-th of fields that are separated by single spaces, from 0.
+/// Returns the n-th, from 0, of fields that are separated by single spaces.
 std::string_view field(std::string_view text, unsigned n) noexcept {
   for (; n > 0; --n) {
     const std::size_t space = text.find(' ');
@@ -55,8 +55,8 @@ std::optional<std::uint64_t> parsed_number(std::string_view text, int base) noex
 
 }  // namespace
 
-// The C library keeps the id beside the thread-local variables and tells it by the number of the thread's clock, which
-// the kernel defines as ~id << 3 | kind. It is kept up to date by fork(), and what vfork() starts has the parent's.
+// The C library keeps the id beside the thread-local variables. It tells the id by the number of the thread's clock,
+// which the kernel defines as ~id << 3 | kind. fork() keeps it up to date, and a child of vfork() has its parent's.
 std::uint32_t this_thread_id() noexcept {
   clockid_t clock{};
   const auto id = pthread_getcpuclockid(pthread_self(), &clock) == 0 ? ~(clock >> 3) : 0;
@@ -74,7 +74,8 @@ std::optional<ThreadStatus> read_thread_status(std::uint32_t thread) noexcept {
   char buffer[1024];
   std::string_view text = read_thread_file(k_of_this_process, thread, "stat", buffer, sizeof buffer);
   if (text.empty()) text = read_thread_file(k_of_any_process, thread, "stat", buffer, sizeof buffer);
-  // Field 2, the name, may hold anything, and ends with the last parenthesis; field 3 is the state, 22 the start time.
+  // proc(5): field 2, the name, may hold anything and ends with the last parenthesis; field 3 is the state, field 22
+  // the start time.
   const std::size_t name_end = text.rfind(") ");
   if (name_end == text.npos) return {};
   text.remove_prefix(name_end + 2);
@@ -97,7 +98,7 @@ std::uint64_t ticks_since_boot(std::uint64_t boot_time_ns) noexcept {
 std::optional<std::uint64_t> read_blocked_stack_pointer(std::uint32_t thread) noexcept {
   char buffer[256];
   const std::string_view text = read_thread_file(k_of_this_process, thread, "syscall", buffer, sizeof buffer);
-  // "running"; "-1 SP PC" where it is blocked outside a system call; "NUMBER ARGUMENT*6 SP PC".
+  // The text is "running", or "-1 SP PC" if the thread is blocked outside a system call, or "NUMBER ARGUMENT*6 SP PC".
   const std::string_view sp = field(text, text.substr(0, 3) == "-1 " ? 1 : 7);
   if (sp.substr(0, 2) != "0x") return {};
   return parsed_number(sp.substr(2), 16);

@@ -8,8 +8,8 @@
 
 namespace jitunwind {
 
-// As in Drepper, "Futexes are tricky", section "Mutex, take 2": who has waited takes the lock as one that is waited
-// for, since there may be others.
+// Drepper, "Futexes are tricky", section "Mutex, take 2": a thread that has waited marks the lock as waited for when it
+// takes it, since there may be others.
 void WriterLock::wait() noexcept {
   const ErrnoKeeper keep_errno;
   for (;;) {

@@ -1,5 +1,5 @@
-// The lock among writers. Not a pthread mutex: it must be plain data after fork and in a process that exits, and it
-// counts those who do without it.
+// The lock among writers. It is not a pthread mutex, since it must be plain data after fork and in a process that
+// exits, and since it counts the threads that do without it.
 #pragma once
 
 #include <atomic>
@@ -7,8 +7,9 @@
 
 namespace jitunwind {
 
-/// One word: bit 0 taken, bit 1 somebody waits for it, the rest the number of bypasses, threads that go on while
-/// another has the lock. Since both are one word, whoever frees the lock either sees a bypass or is seen by it.
+/// The state is one word. Bit 0 says that the lock is taken, and bit 1 that somebody waits for it. The rest is the
+/// number of bypasses, threads that go on while another has the lock. Since both are one word, a thread that releases
+/// the lock either sees a bypass or is seen by it.
 class alignas(64) WriterLock {
  public:
   constexpr WriterLock() noexcept = default;
@@ -17,7 +18,7 @@ class alignas(64) WriterLock {
   void lock() noexcept {
     if (!try_lock()) wait();
   }
-  /// True: there is a bypass. Orders what was done before it against what the caller looks at next.
+  /// Returns true if there is a bypass. It orders what was done before it against what the caller looks at next.
   bool unlock() noexcept {
     const std::uint32_t old = state_.fetch_sub(k_taken, std::memory_order_seq_cst);
     if ((old & k_waited_for) != 0) wake();
@@ -26,9 +27,9 @@ class alignas(64) WriterLock {
 
   void begin_bypass() noexcept { state_.fetch_add(k_bypass, std::memory_order_seq_cst); }
   void end_bypass() noexcept { state_.fetch_sub(k_bypass, std::memory_order_seq_cst); }
-  /// For the holder. The same order as unlock().
+  /// Only the holder calls it. It orders memory as unlock() does.
   bool has_bypass() noexcept { return state_.fetch_add(0, std::memory_order_seq_cst) >= k_bypass; }
-  /// For the holder, when no other thread exists.
+  /// The holder calls it when no other thread exists.
   void forget_others() noexcept { state_.store(k_taken, std::memory_order_relaxed); }
 
  private:

@@ -1,4 +1,4 @@
-// Signal handlers and the writers of their own thread.
+// Recognises signal handlers that interrupted a writer of their own thread.
 #pragma once
 
 #include <atomic>
