@@ -1,13 +1,13 @@
-# Tests of another CPU, run by an emulator (CMAKE_CROSSCOMPILING_EMULATOR) or, those of x86, by the machine itself.
-# Which areas are built, and what of them is left out, with the reason.
+# Tests of another CPU. An emulator (CMAKE_CROSSCOMPILING_EMULATOR) runs them, or for x86 the machine itself. This file
+# says which areas are built, and what of them is left out, with the reason.
 
-# Debian has GoogleTest for the machine's own CPU alone, but its sources with it.
+# Debian packages GoogleTest for the machine's own CPU alone, but includes its sources.
 set(googletest /usr/src/googletest CACHE PATH "GoogleTest's sources, where tests are for another CPU")
 set(INSTALL_GTEST OFF)
 set(BUILD_GMOCK OFF)
 add_subdirectory(${googletest} ${CMAKE_BINARY_DIR}/googletest EXCLUDE_FROM_ALL)
 foreach(library IN ITEMS gtest gtest_main)
-  target_compile_options(${library} PRIVATE -O0)  # takes half as long to compile, and is not what takes time
+  target_compile_options(${library} PRIVATE -O0)  # halves the time to compile it; its own speed does not matter
 endforeach()
 
 jitunwind_not_tested("tests/{asmjit,orc,orc_versions,toy_vm}" "asmjit and LLVM are packages for the machine's own CPU")
@@ -35,8 +35,9 @@ else()
                        "ptrace is not emulated, and programs of Debian are for the machine's own CPU")
 endif()
 
-# jitunwind_expect_named(folder...): every test program of these areas is built for this CPU, or named as not tested, by
-# itself or with its area. jitunwind_not_tested() has such names: "tests/{one,other}" or "{one,other}_test, third".
+# jitunwind_expect_named(folder...): checks that every test program of these areas is built for this CPU or is named as
+# not tested, by itself or with its area. jitunwind_not_tested() has such names: "tests/{one,other}" or
+# "{one,other}_test, third".
 function(jitunwind_expect_named)
   get_property(texts GLOBAL PROPERTY jitunwind_not_tested_names)
   set(named "")
@@ -76,8 +77,9 @@ function(jitunwind_expect_named)
   endforeach()
 endfunction()
 
-# A machine of that CPU, emulated whole: Debian's kernel, that of its installer, which is a package for every CPU. Each
-# program is a test of the label machine, built by the target jitunwind_machine; ./dev machine runs them.
+# A machine of that CPU, emulated as a whole. It runs Debian's kernel, that of the installer, which is a package for
+# every CPU. Each program is a test with the label machine, and the target jitunwind_machine builds it; ./dev machine
+# runs them.
 set(jitunwind_installer /usr/lib/debian-installer/images/12/arm64/text/debian-installer/arm64
     CACHE PATH "The folder of the installer's kernel and initrd.gz (debian-installer-12-netboot-arm64)")
 add_custom_target(jitunwind_machine)
@@ -87,7 +89,7 @@ if(machine_areas)
   add_dependencies(jitunwind_machine machine_init)
 endif()
 
-# jitunwind_machine_test(name [LEFT_OUT filter]): the GoogleTest program of that name, on the machine. It finds the
+# jitunwind_machine_test(name [LEFT_OUT filter]): runs the GoogleTest program of that name on the machine. It finds the
 # files that the folder's variable jitunwind_machine_files names.
 function(jitunwind_machine_test name)
   cmake_parse_arguments(arg "" "LEFT_OUT" "" ${ARGN})

@@ -1,10 +1,10 @@
-# An installed copy: headers below include/jitunwind/<folder>/, static and shared libraries, the CMake package and the
-# pkg-config modules. Users include <jitunwind/jitunwind.h>; the headers name each other from jitunwind/ on. Nothing in
-# it names the prefix: it may be moved.
+# An installed copy has headers below include/jitunwind/<folder>/, static and shared libraries, the CMake package and
+# the pkg-config modules. Users include <jitunwind/jitunwind.h>; the headers name each other from jitunwind/ on. Nothing
+# in the copy names the prefix, so it may be moved.
 #
-# Components, for `cmake --install --component`: jitunwind_runtime, jitunwind_drop_ins (libraries in place of others'),
-# jitunwind_tools, jitunwind_dev (headers, archives, packages, manual pages of functions), jitunwind_docs. What says
-# none is of jitunwind_dev.
+# The components for `cmake --install --component` are jitunwind_runtime, jitunwind_drop_ins (libraries in place of
+# others'), jitunwind_tools, jitunwind_dev (headers, archives, packages, manual pages of functions) and jitunwind_docs.
+# An install() without a component belongs to jitunwind_dev.
 include(CMakePackageConfigHelpers)
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME jitunwind_dev)
 set(as_library LIBRARY COMPONENT jitunwind_runtime NAMELINK_COMPONENT jitunwind_dev)
@@ -13,8 +13,8 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/jitunwind)
 set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 set(include_dir ${CMAKE_INSTALL_INCLUDEDIR})
 
-# install_headers(from to): public headers below the folder `from` of the source tree, but for what belongs elsewhere.
-# By install(DIRECTORY) there would be a folder for each that has none.
+# install_headers(from to): installs the public headers below the folder `from` of the source tree, except those of
+# folders that are installed elsewhere. install(DIRECTORY) would make a folder for each one without headers, too.
 function(install_headers from to)
   set(root ${PROJECT_SOURCE_DIR}/${from})
   file(GLOB_RECURSE found CONFIGURE_DEPENDS RELATIVE ${root} ${root}/*.h ${root}/*.def)
@@ -38,7 +38,7 @@ install_headers(sdk/uwx/include jitunwind/uwx)
 install(FILES ${PROJECT_BINARY_DIR}/sdk/compat/include/libunwind.h ${PROJECT_SOURCE_DIR}/dyn_info/libunwind-dynamic.h
         DESTINATION ${include_dir}/jitunwind/compat)
 
-# What has libunwind's interface.
+# The libraries with libunwind's interface.
 set(libunwind_libraries ${JITUNWIND_CROSS_TARGETS})
 list(TRANSFORM libunwind_libraries PREPEND jitunwind_libunwind_)
 list(PREPEND libunwind_libraries jitunwind_libunwind jitunwind_ptrace jitunwind_coredump)
@@ -48,7 +48,7 @@ if(TARGET jitunwind_eh_static)
   list(APPEND own_libraries jitunwind_eh)
 endif()
 
-# One export set per kind of library; the package's configuration reads the one that is asked for.
+# Each kind of library has an export set. The package's configuration reads the set that is asked for.
 foreach(kind IN ITEMS static shared)
   foreach(name IN ITEMS jitunwind_uwx LISTS own_libraries libunwind_libraries)
     string(REGEX REPLACE "^jitunwind_" "" export_name ${name})
@@ -68,7 +68,7 @@ foreach(kind IN ITEMS static shared)
   install(TARGETS jitunwind_uwx_${kind} EXPORT jitunwind-${kind} ${as_library})
   install(EXPORT jitunwind-${kind} NAMESPACE jitunwind:: DESTINATION ${package_dir})
 endforeach()
-# Loaded by its path, never linked.
+# Engines load it by its path; nothing links it.
 install(TARGETS jitunwind_itt_shared LIBRARY COMPONENT jitunwind_runtime NAMELINK_SKIP)
 
 install(FILES ${PROJECT_SOURCE_DIR}/sdk/bindings/python/jitunwind.py DESTINATION ${CMAKE_INSTALL_DATADIR}/jitunwind/python)
@@ -91,14 +91,14 @@ if(TARGET jitunwind_llvm_orc)
   install(FILES ${PROJECT_SOURCE_DIR}/cmake/JitunwindLlvmHeaders.cmake DESTINATION ${package_dir})
 endif()
 
-# Examples of the C interface go with the pages.
+# The examples of the C interface are installed with the pages.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT jitunwind_docs
         FILES_MATCHING PATTERN "*.md" PATTERN "*.svg")
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/c DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT jitunwind_docs
         FILES_MATCHING PATTERN "*.c")
 
-# The script by which GDB walks and names registered procedures. GDB looks for it beside the library, and in its own
-# folder for what is installed below /usr; the latter it trusts.
+# GDB walks and names registered procedures by this script. GDB looks for it beside the library, and in GDB's own
+# folder, which it trusts, for libraries that are installed below /usr.
 set(generated ${PROJECT_BINARY_DIR}/package)
 set(gdb_script ${PROJECT_SOURCE_DIR}/adapters/gdb_jit/script)
 set(gdb_script_dir ${CMAKE_INSTALL_DATADIR}/jitunwind/gdb)
@@ -119,7 +119,7 @@ install(CODE [[
     message(STATUS "For GDB, once in ~/.gdbinit: add-auto-load-safe-path ${libraries}")
   endif()]] COMPONENT jitunwind_runtime)
 
-# What the static libraries need besides ours, in the words of each packaging system.
+# The other packages that the static libraries need, in the words of each packaging system.
 get_property(links GLOBAL PROPERTY jitunwind_links)
 list(REMOVE_DUPLICATES links)
 set(static_packages Threads)
@@ -143,7 +143,7 @@ foreach(module IN ITEMS jitunwind jitunwind-libunwind jitunwind-uwx jitunwind-eh
   if(NOT TARGET ${target} AND NOT TARGET ${target}_static)
     continue()
   endif()
-  set(PKGCONFIG_MODULE ${module})  # the name that some of them share
+  set(PKGCONFIG_MODULE ${module})  # for the files that several modules share
   configure_file(${PROJECT_SOURCE_DIR}/cmake/${module}.pc.in ${generated}/${module}.pc @ONLY)
   install(FILES ${generated}/${module}.pc DESTINATION ${pkgconfig_dir})
 endforeach()
@@ -153,8 +153,8 @@ foreach(helper IN ITEMS ptrace coredump)
   install(FILES ${generated}/${PKGCONFIG_MODULE}.pc DESTINATION ${pkgconfig_dir})
 endforeach()
 
-# libunwind's own names for linkers and pkg-config, beside the libraries that take its place: what is linked by them is
-# linked to ours.
+# libunwind's own names for linkers and pkg-config lie beside the libraries that take its place. A program that links by
+# these names gets the libraries of this project.
 if(TARGET jitunwind_drop_in)
   set(drop_in_dir ${CMAKE_INSTALL_LIBDIR}/jitunwind-drop-in)
   file(RELATIVE_PATH prefix_from_drop_in /${drop_in_dir}/pkgconfig /)

@@ -1,7 +1,7 @@
-# Programs of the other C++ run-time library, libc++, by the compiler that comes with it: a project has one compiler, so
-# they are built by commands. JITUNWIND_LIBCXX says whether there is one, the newest clang that has it (Debian: clang-19,
-# libc++-19-dev, libc++abi-19-dev); programs with sanitizers are not built, for their run-time libraries are the other
-# compiler's.
+# Programs of the other C++ run-time library, libc++, are compiled by the compiler that comes with it. A CMake project
+# has one compiler, so these programs are built by commands. JITUNWIND_LIBCXX says whether there is such a compiler: the
+# newest clang that has libc++ (Debian: clang-19, libc++-19-dev, libc++abi-19-dev). Programs with sanitizers are not
+# built, because their run-time libraries are those of the other compiler.
 include(JitunwindNewest)
 set(JITUNWIND_LIBCXX FALSE)
 set(program ${CMAKE_CURRENT_BINARY_DIR}/libcxx_program.cpp)
@@ -10,7 +10,7 @@ jitunwind_names_of_releases(compilers clang++)
 foreach(compiler IN LISTS compilers ITEMS clang++)
   find_program(libcxx_${compiler} ${compiler})
   if(libcxx_${compiler})
-    # One may find the headers of another release, but not its library.
+    # A clang may find the headers of another release, but not its library.
     execute_process(COMMAND ${libcxx_${compiler}} -stdlib=libc++ ${program} -l:libc++abi.a -o /dev/null
                     RESULT_VARIABLE status OUTPUT_QUIET ERROR_QUIET)
     if(status EQUAL 0)
@@ -27,7 +27,7 @@ elseif(NOT JITUNWIND_LIBCXX)
   jitunwind_not_tested("programs of libc++" "it was not found (Debian: clang-19, libc++-19-dev, libc++abi-19-dev)")
 endif()
 
-# jitunwind_libcxx_objects(variable SOURCES file...): compiles them and puts the objects' paths into the variable.
+# jitunwind_libcxx_objects(variable SOURCES file...): compiles the files and puts the objects' paths into the variable.
 function(jitunwind_libcxx_objects variable)
   cmake_parse_arguments(arg "" "" "SOURCES" ${ARGN})
   set(objects "")
@@ -55,7 +55,7 @@ function(jitunwind_libcxx_objects variable)
 endfunction()
 
 # jitunwind_libcxx_program(name OBJECTS object... [LIBRARIES target...] [OPTIONS option...]): links
-# ${CMAKE_CURRENT_BINARY_DIR}/<name>, the options behind the libraries; built with the target <name>_built.
+# ${CMAKE_CURRENT_BINARY_DIR}/<name>, with the options behind the libraries. The target <name>_built builds it.
 function(jitunwind_libcxx_program name)
   cmake_parse_arguments(arg "" "" "OBJECTS;LIBRARIES;OPTIONS" ${ARGN})
   set(program ${CMAKE_CURRENT_BINARY_DIR}/${name})

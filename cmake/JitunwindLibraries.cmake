@@ -1,4 +1,4 @@
-# Many small libraries from one function with small and with large frames, for programs that have loaded many.
+# Many small libraries from one function with small and with large frames, for programs that have loaded many libraries.
 set(JITUNWIND_MANY_LIBRARIES 500)
 set(JITUNWIND_LIBRARIES_FOLDER ${PROJECT_BINARY_DIR}/many_libraries)
 
@@ -6,7 +6,7 @@ set(objects "")
 foreach(room IN ITEMS 240 1200)
   set(object jitunwind_library_frame_${room})
   add_library(${object} OBJECT EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/bench/libraries/library_frame.c)
-  # Both of one length, so that one library may have return addresses where another had them.
+  # Both frames' code has one length, so that one library may have return addresses where another had them.
   set_target_properties(${object} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   target_compile_options(${object} PRIVATE -O2 -fomit-frame-pointer -fasynchronous-unwind-tables -fno-sanitize=all)
   target_compile_definitions(${object} PRIVATE ROOM=${room})
@@ -25,7 +25,8 @@ add_custom_command(
   COMMENT "Linking ${JITUNWIND_MANY_LIBRARIES} libraries" VERBATIM)
 add_custom_target(jitunwind_many_libraries DEPENDS ${JITUNWIND_LIBRARIES_FOLDER}/made)
 
-# jitunwind_uses_many_libraries(target): MANY_LIBRARIES is their folder, MANY_LIBRARIES_COUNT how many there are.
+# jitunwind_uses_many_libraries(target): defines MANY_LIBRARIES as their folder and MANY_LIBRARIES_COUNT as their
+# number.
 function(jitunwind_uses_many_libraries target)
   target_compile_definitions(${target} PRIVATE MANY_LIBRARIES="${JITUNWIND_LIBRARIES_FOLDER}"
                              MANY_LIBRARIES_COUNT=${JITUNWIND_MANY_LIBRARIES})

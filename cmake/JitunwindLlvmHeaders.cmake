@@ -1,6 +1,6 @@
-# jitunwind_llvm_header_options(variable): compiler options, one text, by which the headers of the LLVM that was found are
-# included. Debian's folder of them has other projects' headers, too, such as the <cxxabi.h> of libc++: the compiler's own
-# come first. Unless these are another LLVM's (Fedora).
+# jitunwind_llvm_header_options(variable): the compiler options, as one text, that include the headers of the LLVM that
+# was found. Debian's folder of them has headers of other projects, too, such as <cxxabi.h> of libc++. So the compiler's
+# own headers come first, unless these are another LLVM's (Fedora).
 function(jitunwind_llvm_header_options variable)
   set(option "-idirafter ")
   if(EXISTS /usr/include/llvm/Config/llvm-config.h)

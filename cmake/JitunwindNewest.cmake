@@ -1,7 +1,7 @@
-# The newest of what may be installed in several releases at once: programs with a release behind their name, and LLVM.
+# Finds the newest of several installed releases: programs with a release behind their name, and LLVM.
 
-# jitunwind_names_of_releases(variable name): the names of programs of that name with a release behind it, name-19, name19
-# or name8.4, newest first.
+# jitunwind_names_of_releases(variable name): the names of all programs of that name with a release behind it, such as
+# name-19, name19 or name8.4, newest first.
 function(jitunwind_names_of_releases variable name)
   set(${variable} "")
   string(REPLACE "+" "[+]" pattern ${name})
@@ -15,7 +15,8 @@ function(jitunwind_names_of_releases variable name)
   return(PROPAGATE ${variable})
 endfunction()
 
-# jitunwind_find_newest(variable name): as find_program(): the program of the newest release, else what has the name alone.
+# jitunwind_find_newest(variable name): finds, as find_program() does, the program of the newest release, or else the
+# one with the name alone.
 function(jitunwind_find_newest variable name)
   if(NOT ${variable})
     jitunwind_names_of_releases(names ${name})
@@ -23,8 +24,8 @@ function(jitunwind_find_newest variable name)
   endif()
 endfunction()
 
-# jitunwind_llvm_folders(variable): the folders of the LLVMConfig.cmake of every LLVM, newest first, in the layouts of
-# Debian, Fedora, Arch, Alpine and openSUSE. In the list `${variable}_releases` are their releases, in the same order.
+# jitunwind_llvm_folders(variable): the folders with the LLVMConfig.cmake of every LLVM, newest first, in the layouts of
+# Debian, Fedora, Arch, Alpine and openSUSE. The list `${variable}_releases` has their releases in the same order.
 function(jitunwind_llvm_folders variable)
   file(GLOB configs /usr/lib/llvm-*/lib/cmake/llvm/LLVMConfigVersion.cmake
        /usr/lib{,64}/llvm*/lib{,64}/cmake/llvm/LLVMConfigVersion.cmake
@@ -45,8 +46,8 @@ function(jitunwind_llvm_folders variable)
   return(PROPAGATE ${variable} ${variable}_releases)
 endfunction()
 
-# jitunwind_missing_llvm_file(variable folder): a file that the LLVM in this folder of CMake's says it has, and has not.
-# CMake ends a configuration where it loads such an LLVM.
+# jitunwind_missing_llvm_file(variable folder): a file that the LLVM in this folder of CMake's claims to have but lacks.
+# Loading such an LLVM ends a configuration with an error.
 function(jitunwind_missing_llvm_file variable folder)
   set(${variable} "")
   cmake_path(APPEND folder ../../.. OUTPUT_VARIABLE prefix)

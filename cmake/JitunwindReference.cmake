@@ -1,5 +1,5 @@
-# The targets jitunwind_reference, the reference of C++ and C by Doxygen in the build folder's reference/html, and
-# jitunwind_man_pages, a manual page for each function of the C interface, which is installed.
+# Two targets. jitunwind_reference builds the reference of C++ and C by Doxygen in the build folder's reference/html.
+# jitunwind_man_pages builds a manual page for each function of the C interface; the pages are installed.
 find_package(Python3 QUIET COMPONENTS Interpreter)
 if(NOT Python3_FOUND)
   message(STATUS "The manual pages of the C interface are not made: Python was not found (Debian: python3)")

@@ -1,10 +1,10 @@
-# What every target of the project is compiled with, and how layers and libraries are declared.
+# The options that every target of the project is compiled with, and the functions that declare layers and libraries.
 include(CheckCXXCompilerFlag)
 include(CheckLinkerFlag)
 find_package(Threads REQUIRED)
 
-# Headers are named from jitunwind/ on, by each other and by their users, here as in an installed copy: a header of a
-# user's that is called builders/instruction.h or gdb.h is not taken for one of these, nor one of these for it.
+# Headers are named from jitunwind/ on, by each other and by their users, here as in an installed copy. So a user's
+# header that is called builders/instruction.h or gdb.h is never confused with one of these.
 set(jitunwind_headers ${PROJECT_BINARY_DIR}/headers)
 file(MAKE_DIRECTORY ${jitunwind_headers}/jitunwind)
 foreach(folder IN ITEMS unwind_core dyn_info builders sdk adapters)
@@ -17,9 +17,9 @@ foreach(header IN LISTS umbrellas)
   file(CREATE_LINK ${header} ${jitunwind_headers}/jitunwind/${name} SYMBOLIC)
 endforeach()
 
-# Of all libraries, in their SONAMEs and the versions of their symbols: docs/stability.md.
+# The number in the SONAMEs of all libraries and in the versions of their symbols: docs/stability.md.
 set(JITUNWIND_ABI 1)
-# The version's one place is project() in the main CMakeLists.txt.
+# project() in the main CMakeLists.txt is the one place of the version.
 configure_file(${PROJECT_SOURCE_DIR}/sdk/version.h.in ${jitunwind_headers}/jitunwind/version.h @ONLY)
 
 # The CPUs that the library knows, by the names that libunwind gives its targets.
@@ -27,7 +27,7 @@ set(cpu_list ${PROJECT_SOURCE_DIR}/unwind_core/arch/arch_list.def)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${cpu_list})
 file(STRINGS ${cpu_list} JITUNWIND_CPUS REGEX "^JITUNWIND_ARCH")
 list(TRANSFORM JITUNWIND_CPUS REPLACE "^JITUNWIND_ARCH.([a-z0-9_]+).*" "\\1")
-# The one of them that the library is built for. A compiler of x86-64 may have been told -m32.
+# The CPU that the library is built for. A compiler of x86-64 may have been told -m32.
 set(JITUNWIND_CPU ${CMAKE_SYSTEM_PROCESSOR})
 if(JITUNWIND_CPU MATCHES "^(i[3-6]86|x86_64)$" AND CMAKE_SIZEOF_VOID_P EQUAL 4)
   set(JITUNWIND_CPU x86)
@@ -48,11 +48,12 @@ target_compile_features(jitunwind_options INTERFACE cxx_std_20 c_std_11)
 # Headers of LLVM 19 and older include <ciso646>, about which libstdc++ 16 has a #warning.
 target_compile_options(jitunwind_options INTERFACE -Wall -Wextra -Wconversion -Wno-cpp $<$<BOOL:${JITUNWIND_WERROR}>:-Werror>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  # Warns of "text" + std::string when it inlines much (GCC bug 105651, fixed in 13).
+  # gcc 12 warns of "text" + std::string when it inlines much (GCC bug 105651, fixed in 13).
   target_compile_options(jitunwind_options INTERFACE -Wno-restrict)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL Clang AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 15)
-  # Warns of what std::stable_sort() of libstdc++ 12 is made of. What of ours is deprecated gcc and older ones say.
+  # Clang warns of a function that std::stable_sort() of libstdc++ 12 uses. gcc and older clangs still report deprecated
+  # functions in this project.
   target_compile_options(jitunwind_options INTERFACE -Wno-deprecated-declarations)
 endif()
 if(CMAKE_SIZEOF_VOID_P EQUAL 4)
@@ -65,12 +66,13 @@ if(JITUNWIND_SANITIZE)
   add_compile_options(-fsanitize=${JITUNWIND_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${JITUNWIND_SANITIZE})
   if(JITUNWIND_SANITIZE MATCHES undefined AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-    # gcc compares the address of a thread-local with null by the flags of the addition that makes it; the linker makes
-    # that addition an lea, which sets none. Null pointers that are used are AddressSanitizer's to find.
+    # gcc compares the address of a thread-local with null by the flags of the addition that makes it. The linker makes
+    # that addition an lea, which sets no flags. AddressSanitizer finds null pointers that are used.
     add_compile_options(-fno-sanitize=null)
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # gcc warns of the standard library's own code when it has instrumented it (std::regex); the plain build warns.
+    # gcc warns of the standard library's own code when it has instrumented it (std::regex). The plain build has all
+    # warnings.
     add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized>)
   endif()
 endif()
@@ -79,8 +81,8 @@ if(JITUNWIND_FUZZ)
 endif()
 
 # jitunwind_units(target [ALWAYS] [ALONE source...]): with JITUNWIND_UNITY, or always, all C++ of the target is one
-# translation unit, but for sources whose own names are another one's, too. Headers are most of what a compilation
-# takes; LLVM's take so long that a change of one source is not compiled sooner alone.
+# translation unit, except sources with names that another source has, too. Headers take most of the time of a
+# compilation. LLVM's take so long that a source does not compile faster alone after a change.
 function(jitunwind_units target)
   cmake_parse_arguments(arg "ALWAYS" "" "ALONE" ${ARGN})
   set(units ${JITUNWIND_UNITY})
@@ -94,16 +96,17 @@ function(jitunwind_units target)
 endfunction()
 
 # One object without shadow stacks and landing pads turns them off for all that it is linked with (x86-64 psABI,
-# "Program Property"; ELF for the Arm 64-bit Architecture). So whatever users link has them, asked for or not, and says
-# so. Clang takes the flag of the other CPU with a warning.
+# "Program Property"; ELF for the Arm 64-bit Architecture). So everything that users link has them and declares it,
+# asked for or not. Clang takes the flag of the other CPU with a warning.
 set(CMAKE_REQUIRED_FLAGS -Werror)
 check_cxx_compiler_flag(-fcf-protection JITUNWIND_HAS_CF_PROTECTION)
 check_cxx_compiler_flag(-mbranch-protection=standard JITUNWIND_HAS_BRANCH_PROTECTION)
 unset(CMAKE_REQUIRED_FLAGS)
 set(jitunwind_protection $<$<BOOL:${JITUNWIND_HAS_CF_PROTECTION}>:-fcf-protection>
                          $<$<BOOL:${JITUNWIND_HAS_BRANCH_PROTECTION}>:-mbranch-protection=standard>)
-# x86-64: the C library's own crti.o may have no such note, and its _init no landing pad (Debian 12). A shared library
-# needs neither, since its constructors are in .init_array; where -init and -fini name no function there is none.
+# On x86-64 the C library's own crti.o may lack such a note, and its _init a landing pad (Debian 12). A shared library
+# needs neither, since its constructors are in .init_array. It has no _init and _fini if -init and -fini name no
+# function.
 set(jitunwind_shared_protection "")
 if(JITUNWIND_HAS_CF_PROTECTION)
   check_linker_flag(CXX -Wl,-z,ibt,-z,shstk JITUNWIND_LINKS_PROTECTED)
@@ -111,7 +114,7 @@ if(JITUNWIND_HAS_CF_PROTECTION)
     set(jitunwind_shared_protection -Wl,-z,ibt,-z,shstk,-init,jitunwind_no_init,-fini,jitunwind_no_fini)
   endif()
 endif()
-# jitunwind_protect(target...): of libraries that users link.
+# jitunwind_protect(target...): applies these options to libraries that users link.
 function(jitunwind_protect)
   foreach(target IN LISTS ARGN)
     target_compile_options(${target} PRIVATE ${jitunwind_protection})
@@ -123,15 +126,15 @@ function(jitunwind_protect)
 endfunction()
 
 # jitunwind_layer(name SOURCES... [SMALL source...] [LINK library...] [INTO library] [ALONE source...]): one OBJECT
-# library a folder. Its objects and what they link end up in `library`, jitunwind unless said otherwise. Visibility is
-# hidden; public headers open their namespace below "#pragma GCC visibility push(default)". Thread-locals are
-# initial-exec: the first access to a dynamic one allocates, which a walk in a signal handler must not. Other libraries'
-# functions are bound when a program is loaded, not at their first call, which would take a kilobyte of a handler's
-# stack and microseconds of the first walk. Two words that were just written are not read as one vector (gcc 12 does at
-# -O2): processors cannot forward that from stores. SMALL are sources that are not worth memory, since no walk,
-# registration or exception of this process runs them: texts, files and rows of other processes, what debuggers are
-# told. They are optimised for their size, and a library of their own, since unity builds cannot mix that
-# (docs/notes/start.md "Size"); under sanitizers they are as the others.
+# library for each folder. Its objects and what they link end up in `library`, jitunwind unless said otherwise.
+# Visibility is hidden; public headers open their namespace below "#pragma GCC visibility push(default)". Thread-locals
+# are initial-exec: the first access to a dynamic one allocates, which a walk in a signal handler must not. Functions of
+# other libraries are bound when a program is loaded. Binding at the first call would take a kilobyte of a handler's
+# stack and microseconds of the first walk. Two words that were just written are not read as one vector (gcc 12 does
+# that at -O2), because processors cannot forward such a load from the two stores. SMALL names sources that are not
+# worth memory, since no walk, registration or exception of this process runs them: texts, files and rows of other
+# processes, and reports to debuggers. They are optimised for size, in a library of their own, since unity builds cannot
+# mix that (docs/notes/start.md "Size"). Sanitizers build them like the others.
 function(jitunwind_layer name)
   cmake_parse_arguments(arg "" "INTO" "SOURCES;SMALL;LINK;ALONE" ${ARGN})
   if(NOT arg_INTO)
@@ -161,8 +164,8 @@ function(jitunwind_layer name)
   set_property(GLOBAL APPEND PROPERTY ${arg_INTO}_links ${arg_LINK})
 endfunction()
 
-# jitunwind_adapter(name SOURCES...): jitunwind::name, a static library of its own, so that the others need nothing of
-# what it links. Users choose the kind of libjitunwind; it only compiles against its headers.
+# jitunwind_adapter(name SOURCES...): jitunwind::name, a static library of its own, so that the others need nothing that
+# it links. Users choose the kind of libjitunwind; the adapter only compiles against its headers.
 function(jitunwind_adapter name)
   cmake_parse_arguments(arg "" "" "SOURCES" ${ARGN})
   set(target jitunwind_${name})
@@ -176,8 +179,8 @@ function(jitunwind_adapter name)
   add_library(jitunwind::${name} ALIAS ${target})
 endfunction()
 
-# jitunwind::c_static and ::c_shared, and jitunwind::c: libjitunwind for who includes <jitunwind/c.h> alone. It is
-# linked, and asks for no C++20.
+# jitunwind::c_static, jitunwind::c_shared and jitunwind::c: libjitunwind for users that include <jitunwind/c.h> alone.
+# They link it, and need no C++20.
 function(jitunwind_c_interface)
   foreach(kind IN ITEMS static shared)
     add_library(jitunwind_c_${kind} INTERFACE)
@@ -191,11 +194,11 @@ endfunction()
 set(jitunwind_large_last -Wl,-T,${PROJECT_SOURCE_DIR}/cmake/large_last.ld)
 check_linker_flag(CXX ${jitunwind_large_last} JITUNWIND_LINKS_LARGE_LAST)  # not every linker knows INSERT
 
-# jitunwind_library(name OUTPUT file [USES name...] [INCLUDE dir...] [EXPORTS map]): the layers declared INTO name so
-# far, as name_static and name_shared, which are jitunwind::<name without jitunwind_>_static and _shared, as from
-# find_package; without either it is the one that BUILD_SHARED_LIBS asks for, and where nobody says, in projects of
-# others, the shared one, as from find_package. USES names libraries declared here that users of this one get too. The
-# shared one exports what cmake/exports/<file>.map lists, or the map that is given.
+# jitunwind_library(name OUTPUT file [USES name...] [INCLUDE dir...] [EXPORTS map]): makes name_static and name_shared
+# of the layers that were declared INTO name so far. They are jitunwind::<name without jitunwind_>_static and _shared,
+# as from find_package. The name without a suffix is the one that BUILD_SHARED_LIBS asks for. If nobody says, in
+# projects of others, it is the shared one, as from find_package. USES names libraries declared here that users of this
+# one get, too. The shared one exports what cmake/exports/<file>.map lists, or the map that is given.
 set(jitunwind_default_kind shared)
 if(DEFINED BUILD_SHARED_LIBS AND NOT BUILD_SHARED_LIBS OR NOT DEFINED BUILD_SHARED_LIBS AND PROJECT_IS_TOP_LEVEL)
   set(jitunwind_default_kind static)
@@ -221,7 +224,7 @@ function(jitunwind_library name)
   foreach(kind IN ITEMS static shared)
     add_library(jitunwind::${alias}_${kind} ALIAS ${name}_${kind})
   endforeach()
-  # C programs are linked without it otherwise.
+  # C programs would otherwise be linked without the C++ run-time library.
   target_link_libraries(${name}_static INTERFACE "$<$<NOT:$<LINK_LANGUAGE:CXX>>:stdc++;m>")
   set(exports ${PROJECT_SOURCE_DIR}/cmake/exports/${arg_OUTPUT}.map)
   if(arg_EXPORTS)
@@ -236,16 +239,17 @@ function(jitunwind_library name)
     target_link_options(${name}_shared PRIVATE ${jitunwind_large_last})
     set_property(TARGET ${name}_shared APPEND PROPERTY LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/large_last.ld)
   endif()
-  # The dynamic linker looks for each library that one with a path needs in a dozen folders below that path first: only
-  # who needs one of ours has one. The same here as when installed: CMake would pad another with empty folders, which
-  # are whatever folder the program is started in.
+  # If a library has a run path, the dynamic linker looks for each library that it needs in a dozen folders below that
+  # path first. So only libraries that need one of this project's have a run path. It is the same here as when
+  # installed: CMake would pad another one with empty folders, and these mean the folder in which the program is
+  # started.
   if(arg_USES)
     set_target_properties(${name}_shared PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN")
   endif()
-  # Never unmapped: what it told other copies, debuggers and the C++ run-time points into it. And clang names libraries
-  # that nothing is used of, such as libm, if the linker is not told.
+  # The library is never unmapped, because other copies, debuggers and the C++ run-time keep pointers into it. Clang
+  # names libraries that are not used, such as libm, unless the linker is told to drop them.
   target_link_options(${name}_shared PRIVATE -Wl,-z,nodelete,-z,relro,-z,now -Wl,--as-needed)
-  if(NOT JITUNWIND_SANITIZE)  # the sanitizers' own symbols are the program's to define
+  if(NOT JITUNWIND_SANITIZE)  # the program defines the sanitizers' own symbols
     target_link_options(${name}_shared PRIVATE -Wl,--no-undefined)
   endif()
 endfunction()

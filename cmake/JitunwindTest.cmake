@@ -1,14 +1,14 @@
-# How tests are declared: programs, commands, long proofs, fuzz targets; and what is left out.
+# Functions that declare tests: programs, commands, long proofs and fuzz targets. They also list what is left out.
 
-# jitunwind_not_tested(what reason): what is left out of the tests is listed with the reason behind their results.
+# jitunwind_not_tested(what reason): lists what the tests leave out, with the reason, behind their results.
 function(jitunwind_not_tested what reason)
   message(STATUS "Not tested: ${what}: ${reason}")
   set_property(GLOBAL APPEND_STRING PROPERTY jitunwind_not_tested "${what}: ${reason}\n")
   set_property(GLOBAL APPEND PROPERTY jitunwind_not_tested_names "${what}")
 endfunction()
 
-# jitunwind_find_perf(event what): jitunwind_perf is perf, where this machine lets it record the event; else it is
-# empty, and `what` is not tested.
+# jitunwind_find_perf(event what): sets jitunwind_perf to perf if this machine lets it record the event. Otherwise it is
+# empty, and `what` is listed as not tested.
 function(jitunwind_find_perf event what)
   find_program(JITUNWIND_PERF_PROGRAM perf)
   set(jitunwind_perf "")
@@ -26,8 +26,9 @@ function(jitunwind_find_perf event what)
   set(jitunwind_perf "${jitunwind_perf}" PARENT_SCOPE)
 endfunction()
 
-# jitunwind_libgcc_has_tree(variable library): whether that library of the compiler's is of libgcc 13 or newer, which has
-# a tree of what __register_frame was given. An archive has that tree's name, the shared library its own version.
+# jitunwind_libgcc_has_tree(variable library): whether that library of the compiler's is of libgcc 13 or newer, which
+# keeps a tree of the frames that __register_frame was given. An archive has the tree's name, and the shared library has
+# its own version.
 function(jitunwind_libgcc_has_tree variable library)
   execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=${library} OUTPUT_VARIABLE path
                   OUTPUT_STRIP_TRAILING_WHITESPACE)
@@ -35,9 +36,9 @@ function(jitunwind_libgcc_has_tree variable library)
   return(PROPAGATE ${variable})
 endfunction()
 
-# jitunwind_precompiled(name HEADERS header... [LINK lib...] [OPTIONS option...]): headers that many translation units
-# read, compiled once for all of them. They must be compiled with the same options: gcc says so where they are not, but
-# not of another -O, at which it crashes.
+# jitunwind_precompiled(name HEADERS header... [LINK lib...] [OPTIONS option...]): compiles headers that many
+# translation units read once for all of them. The options must be the same. gcc reports a difference, but not one of
+# -O, at which it crashes.
 function(jitunwind_precompiled name)
   cmake_parse_arguments(arg "" "" "HEADERS;LINK;OPTIONS" ${ARGN})
   set(unit ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp)
@@ -50,9 +51,8 @@ function(jitunwind_precompiled name)
   jitunwind_pch_options(${name})
 endfunction()
 
-# By -fpch-preprocess ccache knows what gcc read. Of the standard library's own code, precompiled, gcc 12's optimiser
-# says what it keeps to itself elsewhere (-O2: string + string reads behind a string); the tests' own is clang's to
-# judge as well.
+# -fpch-preprocess tells ccache what gcc read. gcc 12's optimiser reports warnings in precompiled code of the standard
+# library that it hides elsewhere (-O2: string + string reads behind a string). Clang judges the code of the tests, too.
 function(jitunwind_pch_options name)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     set(options -fpch-preprocess -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread -Wno-maybe-uninitialized)
@@ -60,7 +60,8 @@ function(jitunwind_pch_options name)
   endif()
 endfunction()
 
-# jitunwind_use_precompiled(name): those headers that the folder's variable jitunwind_test_headers names, if it does.
+# jitunwind_use_precompiled(name): uses the headers that the folder's variable jitunwind_test_headers names, if it is
+# set.
 function(jitunwind_use_precompiled name)
   if(jitunwind_test_headers)
     target_precompile_headers(${name} REUSE_FROM ${jitunwind_test_headers})
@@ -71,14 +72,15 @@ function(jitunwind_use_precompiled name)
   endif()
 endfunction()
 
-# jitunwind_always_optimised(source...): sources whose own frames are measured or walked, where tests are not optimised.
+# jitunwind_always_optimised(source...): optimises sources whose own frames are measured or walked, even if tests are
+# not optimised.
 function(jitunwind_always_optimised)
   set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O2> SKIP_PRECOMPILE_HEADERS ON)
 endfunction()
 
 # jitunwind_left_to_all(what...): these tests need more time than a change has. They are declared with
-# JITUNWIND_ALL_TESTS alone, and named behind the results elsewhere. Sets jitunwind_all in the caller's scope: whether
-# they are declared.
+# JITUNWIND_ALL_TESTS alone; otherwise they are named behind the results. The function sets jitunwind_all in the
+# caller's scope, which says whether they are declared.
 function(jitunwind_left_to_all)
   if(NOT JITUNWIND_ALL_TESTS)
     set_property(GLOBAL APPEND PROPERTY jitunwind_left_to_all ${ARGN})
@@ -86,7 +88,8 @@ function(jitunwind_left_to_all)
   set(jitunwind_all ${JITUNWIND_ALL_TESTS} PARENT_SCOPE)
 endfunction()
 
-# jitunwind_lacks(reason library...): these libraries that tests link are not there. Such tests are not built, and named.
+# jitunwind_lacks(reason library...): these libraries that tests link are missing. Tests that link them are not built,
+# and are named.
 function(jitunwind_lacks reason)
   foreach(library IN LISTS ARGN)
     set_property(GLOBAL APPEND PROPERTY jitunwind_lacking ${library})
@@ -94,8 +97,8 @@ function(jitunwind_lacks reason)
   endforeach()
 endfunction()
 
-# jitunwind_lacks_any(variable name library...): whether the program links a library that is not there. If so it is only
-# declared, so that what follows may name it.
+# jitunwind_lacks_any(variable name library...): whether the program links a library that is missing. Such a program is
+# only declared, so that later commands may name it.
 function(jitunwind_lacks_any variable name)
   get_property(lacking GLOBAL PROPERTY jitunwind_lacking)
   set(${variable} FALSE)
@@ -119,9 +122,10 @@ function(jitunwind_test_settings name)
 endfunction()
 
 # jitunwind_test(name [ALL] SOURCES... [LINK lib...] [DEFINITIONS def...] [NOT_EMULATED filter reason]
-#                [NEEDS_A_MACHINE filter reason]): a GoogleTest program against the static library, a test of ctest for each
-# of its own. ALL: left to ./dev test --all, and only declared elsewhere. What the first filter names (--gtest_filter) does not run where a CPU is emulated; what the second names
-# does where that is a whole machine with a kernel (machine_areas, JitunwindEmulated.cmake).
+#                [NEEDS_A_MACHINE filter reason]): a GoogleTest program against the static library. Each of its tests is
+# a test of ctest. ALL: the program is left to ./dev test --all, and only declared elsewhere. Tests that the first
+# filter names (--gtest_filter) do not run if a CPU is emulated. Those that the second filter names run if the emulator
+# is a whole machine with a kernel (machine_areas, JitunwindEmulated.cmake).
 function(jitunwind_test name)
   cmake_parse_arguments(arg "ALL" "" "SOURCES;LINK;DEFINITIONS;NOT_EMULATED;NEEDS_A_MACHINE" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
@@ -143,7 +147,7 @@ function(jitunwind_test name)
     gtest_discover_tests(${name} NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
     return()
   endif()
-  # One test a program: to begin one takes an emulator longer than most tests do.
+  # Each program is one test, because an emulator takes longer to start than most tests take.
   set(left_out "")
   set(left_out_of_machine "")
   foreach(why IN ITEMS NOT_EMULATED NEEDS_A_MACHINE)
@@ -167,8 +171,9 @@ function(jitunwind_test name)
   endif()
 endfunction()
 
-# jitunwind_only_by_emulate(program... [TEST test...]): programs that `./dev test`, whose time is scarce, neither builds
-# nor runs for an emulated CPU, though `./dev emulate` does. The tests have the programs' names unless they are given.
+# jitunwind_only_by_emulate(program... [TEST test...]): `./dev test`, whose time is scarce, neither builds nor runs
+# these programs for an emulated CPU, though `./dev emulate` does. The tests have the programs' names unless they are
+# given.
 function(jitunwind_only_by_emulate)
   if(CMAKE_CROSSCOMPILING)
     cmake_parse_arguments(arg "" "" "TEST" ${ARGN})
@@ -180,14 +185,14 @@ function(jitunwind_only_by_emulate)
   endif()
 endfunction()
 
-# jitunwind_counts_allocations(name): tests/support/counted_allocations.h, for a program against static libraries.
+# jitunwind_counts_allocations(name): adds tests/support/counted_allocations.h to a program against static libraries.
 function(jitunwind_counts_allocations name)
   target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/counted_allocations.cpp)
   target_link_options(${name} PRIVATE -Wl,--wrap=malloc,--wrap=free)
 endfunction()
 
-# jitunwind_whole_test(name SOURCES... [LINK lib...] [DEFINITIONS def...] TEST test): the same, all its cases as one
-# test.
+# jitunwind_whole_test(name SOURCES... [LINK lib...] [DEFINITIONS def...] TEST test): does the same, with all cases of
+# the program as one test.
 function(jitunwind_whole_test name)
   cmake_parse_arguments(arg "" "TEST" "SOURCES;LINK;DEFINITIONS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
@@ -198,8 +203,8 @@ function(jitunwind_whole_test name)
 endfunction()
 
 # jitunwind_output_test(name [STATUS status] PRINTS regex COMMAND...): passes if the command ends with exit status 0, or
-# the one given, and prints what matches; tests/support/check_output says how. CMake's own PASS_REGULAR_EXPRESSION does
-# not look at how a command ended.
+# the given one, and prints text that matches. tests/support/check_output compares. CMake's own PASS_REGULAR_EXPRESSION
+# ignores how a command ended.
 function(jitunwind_output_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "PRINTS;STATUS" "COMMAND")
   if(NOT DEFINED arg_STATUS)
@@ -210,8 +215,8 @@ function(jitunwind_output_test name)
 endfunction()
 
 # jitunwind_proof(name SOURCES... [LINK lib...] [DEFINITIONS def...] [ARGS arg...]): a program with a main() of its own
-# that prints its figures and fails by its exit status. Runs in `./dev prove` (ctest label prove), not in `./dev test`;
-# built by the target jitunwind_proofs, not by all.
+# that prints its figures and fails by its exit status. `./dev prove` runs it (ctest label prove), `./dev test` does
+# not. The target jitunwind_proofs builds it, the target all does not.
 add_custom_target(jitunwind_proofs)
 function(jitunwind_proof name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINK;DEFINITIONS;ARGS" ${ARGN})
@@ -227,8 +232,9 @@ function(jitunwind_proof name)
 endfunction()
 
 # jitunwind_fuzzer(name SOURCES... [LINK lib...]): the source defines LLVMFuzzerTestOneInput. With JITUNWIND_FUZZ it
-# becomes the libFuzzer program fuzz_<name> that `./dev fuzz` runs; otherwise the test fuzz_<name>, which plays the kept
-# corpus, tests/fuzz/corpus/<name>, through the same function. The target jitunwind_fuzzers builds them all.
+# becomes the libFuzzer program fuzz_<name> that `./dev fuzz` runs. Otherwise it becomes the test fuzz_<name>, which
+# plays the kept corpus, tests/fuzz/corpus/<name>, through the same function. The target jitunwind_fuzzers builds all of
+# them.
 add_custom_target(jitunwind_fuzzers)
 function(jitunwind_fuzzer name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINK;DEFINITIONS" ${ARGN})

@@ -1,9 +1,9 @@
-# Tools and libraries that only tests need. What is not there is named once, here; whoever uses it asks for its variable,
-# or links it (jitunwind_lacks).
+# Finds tools and libraries that only tests need. A missing one is named once, here. Users ask for its variable, or link
+# it (jitunwind_lacks).
 include(CheckLinkerFlag)
 include(JitunwindNewest)
 
-# Linkers. Of the libraries that tests open those of a linker that is not there are left out: tests/support/linkers.h.
+# Tests open libraries of several linkers. A library is left out if its linker is missing: tests/support/linkers.h.
 set(jitunwind_test_plugins plugin_bfd plugin_second)
 set(package_of_gold binutils-gold)
 set(package_of_lld lld)
@@ -18,7 +18,7 @@ foreach(linker IN ITEMS gold lld)
   endif()
 endforeach()
 
-# The oldest clang: every newer LLVM reads what it writes.
+# The oldest clang is used, because every newer LLVM reads what it writes.
 jitunwind_names_of_releases(clangs clang)
 list(REVERSE clangs)
 find_program(JITUNWIND_CLANG NAMES ${clangs} clang)

@@ -1,5 +1,5 @@
-# Debian's cross compiler for x86 with 32 bits (g++-i686-linux-gnu). Machines of x86-64 run what it makes, with the
-# libraries that come with it: those of another package need not be there.
+# Debian's cross compiler for 32-bit x86 (g++-i686-linux-gnu). Machines of x86-64 run its programs, with the libraries
+# that come with it. The libraries of another package need not be there.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR i686)
 set(CMAKE_C_COMPILER i686-linux-gnu-gcc)

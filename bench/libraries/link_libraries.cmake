@@ -1,5 +1,5 @@
-# cmake -DLINKER=... -DEVEN=... -DODD=... -DFOLDER=... -DCOUNT=... -P: links two objects in turn into COUNT libraries,
-# FOLDER/N.so from N = 0 on, which differ in their build ids.
+# cmake -DLINKER=... -DEVEN=... -DODD=... -DFOLDER=... -DCOUNT=... -P link_libraries.cmake: links two objects in turn
+# into COUNT libraries, FOLDER/N.so from N = 0 on, which differ in their build ids.
 file(MAKE_DIRECTORY ${FOLDER})
 math(EXPR last "${COUNT} - 1")
 foreach(number RANGE ${last})

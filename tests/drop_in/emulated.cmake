@@ -1,7 +1,7 @@
 # The same programs for another CPU, under an emulator. Debian's library and tools are for the machine's own CPU, so
 # what the programs print is written here.
 
-# libunwind.so.8 of 1.6 as a linker sees it: names without versions, those that the programs use.
+# libunwind.so.8 of 1.6 as a linker sees it: the names that the programs use, without versions.
 set(names "void* _UL${JITUNWIND_CPU}_local_addr_space;\n")
 foreach(name IN ITEMS _U${JITUNWIND_CPU}_getcontext _U${JITUNWIND_CPU}_setcontext _UL${JITUNWIND_CPU}_init_local
                       _UL${JITUNWIND_CPU}_init_local2 _UL${JITUNWIND_CPU}_step _UL${JITUNWIND_CPU}_get_reg
@@ -34,7 +34,8 @@ foreach(name IN LISTS DROP_IN_C DROP_IN_CPP)
 endforeach()
 target_link_libraries(drop_in_frames PRIVATE jitunwind_stripped_frames)
 
-# drop_in_output(name program PRINTS regex [STATUS status] [PRELOAD library] [ARGUMENTS argument...])
+# drop_in_output(name program PRINTS regex [STATUS status] [PRELOAD library] [ARGUMENTS argument...]): compares the
+# output of a program.
 function(drop_in_output name program)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "PRINTS;STATUS;PRELOAD" "ARGUMENTS")
   set(preload "")

@@ -1,4 +1,5 @@
-# An overlay port: the sources are the tree that it lies in, or those that JITUNWIND_SOURCE_PATH names.
+# An overlay port. It takes the sources from the tree that it lies in, or from the folder that JITUNWIND_SOURCE_PATH
+# names.
 if(DEFINED ENV{JITUNWIND_SOURCE_PATH})
   set(SOURCE_PATH "$ENV{JITUNWIND_SOURCE_PATH}")
 else()

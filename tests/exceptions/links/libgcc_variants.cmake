@@ -1,5 +1,6 @@
-# libgcc_s as other distributions and bundles have it, from the objects of the compiler's static one: the same code,
-# with its names shown again. A name that is hidden stays so; hence each is a jump to the hidden one under another name.
+# libgcc_s as other distributions and bundles have it, made from the objects of the compiler's static one. The code is
+# the same, and its names are shown again. A hidden name stays hidden, so each shown name is a jump to the hidden one
+# under another name.
 set(variants ${CMAKE_CURRENT_BINARY_DIR}/libgcc_variants)
 file(MAKE_DIRECTORY ${variants}/objects)
 foreach(archive IN ITEMS libgcc_eh libgcc)
@@ -44,7 +45,7 @@ add_custom_command(
   WORKING_DIRECTORY ${variants}/objects VERBATIM)
 add_custom_target(links_libgcc_objects DEPENDS ${renamed})
 
-# links_libgcc(name option...): a folder of that name with a libgcc_s.so.1.
+# links_libgcc(name option...): makes a folder of that name with a libgcc_s.so.1.
 function(links_libgcc name)
   add_library(links_libgcc_${name} SHARED ${variants}/stubs.S)
   add_dependencies(links_libgcc_${name} links_libgcc_objects)
