@@ -1,5 +1,5 @@
-/* A JIT that writes bytes into a buffer, as small ones do: adds numbers, calls back from the middle. x86-64, C99. The
-   code that uses jitunwind is between the two marks. */
+/* A JIT that writes bytes into a buffer, as small ones do. Its function adds numbers and calls back from the middle.
+   x86-64, C99. The code that uses jitunwind is between the two marks. */
 #define _GNU_SOURCE
 #include <jitunwind/c.h>
 #include <stdio.h>

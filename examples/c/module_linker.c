@@ -47,7 +47,7 @@ static void compile(module* m, const function* functions, size_t count) {
   m->start[count] = m->size;
 }
 
-/* Made once: a shape that fits functions of any size, since places at their end are counted from there. */
+/* The shape is made once. It fits functions of any size, since places at their end are counted from there. */
 static ju_description* describe_frames(ju_error* error) {
   ju_builder* builder = NULL;
   ju_description* description = NULL;

@@ -17,7 +17,7 @@ typedef struct compiler {
   unsigned char* code;
   size_t size;
   int saved;  /* how many of these registers the function uses */
-  int locals; /* bytes */
+  int locals; /* size in bytes */
   ju_builder* frame;
 } compiler;
 
@@ -46,7 +46,7 @@ static void emit_enter(compiler* c, const char* name, int saved, int locals) {
   ju_allocate(c->frame, begin, here(c), c->locals);
 }
 
-/* It may come any number of times: code after a return has the same frame as code before it. */
+/* A function may return in any number of places: code after a return has the same frame as code before it. */
 static void emit_return(compiler* c) {
   ju_remember(c->frame);
   int64_t begin = here(c);

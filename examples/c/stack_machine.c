@@ -1,4 +1,4 @@
-/* A stack machine with exceptions of its own, compiled: its handlers tell where `try` lands. No table is written: a
+/* A compiled stack machine with exceptions of its own, whose handlers tell where `try` lands. No table is written: a
    function is called for each frame that an exception passes. Exceptions are those of <unwind.h>, so that they pass
    frames of C and C++ as well. x86-64, C99. The integrating part is decide() and make_known(). */
 #define _GNU_SOURCE

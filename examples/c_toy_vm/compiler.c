@@ -1,4 +1,5 @@
-/* A script to machine code, in one pass: functions, names and expressions. examples/toy_vm/parser.h has the grammar. */
+/* Compiles a script to machine code in one pass: functions, names and expressions. examples/toy_vm/parser.h has the
+   grammar. */
 #include <stdio.h>
 #include <string.h>
 
@@ -105,7 +106,7 @@ static const operator_sign* next_operator(const compiler* c, int binding) {
   return NULL;
 }
 
-/* "and", "or": 1 or 0. The right side counts only if the left one did not decide. */
+/* "and" and "or" give 1 or 0. The right side counts only if the left one did not decide. */
 static void either(compiler* c, const operator_sign* o) {
   jumps decided = {NULL, 0}, end = {NULL, 0};
   if (o->op == op_or) toy_negate_truth(c);
@@ -184,7 +185,8 @@ static void operand(compiler* c) {
   }
 }
 
-/* Leaves its value on the stack. It ends before the first operator that does not bind more than `binding`. */
+/* Compiles an expression, which leaves its value on the stack. It ends before the first operator that does not bind
+   more than `binding`. */
 void toy_expression(compiler* c, int binding) {
   toy_nest(c);
   operand(c);

@@ -109,7 +109,7 @@ void toy_decide(const ju_passed_frame* frame, ju_decision* decision, void* of) {
   ju_land_with(decision, JU_X86_64_RDX, catching != NULL);
 }
 
-/* AddressSanitizer has names with a prefix. */
+/* AddressSanitizer's functions have names with a prefix. */
 static int is_throwing(const char* name) {
   static const char end[] = "_Unwind_RaiseException";
   const size_t size = strlen(name);

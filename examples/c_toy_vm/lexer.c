@@ -1,4 +1,4 @@
-/* Characters to tokens. */
+/* Turns characters into tokens. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 static const char* const keywords[] = {"and", "break", "catch", "continue", "else",  "finally", "fn",   "if",
                                        "let", "not",   "or",    "return",   "throw", "try",     "while"};
-/* Longer ones come first. */
+/* Longer symbols come first. */
 static const char* const signs[] = {"==", "!=", "<=", ">=", "<", ">", "=", "+", "-",
                                     "*",  "/",  "%",  "(",  ")", "{", "}", ",", ";"};
 
@@ -97,7 +97,7 @@ static void read_sign(lexer* l, token* t) {
   toy_refuse(l->m, l->line, "unexpected %s", shown(*l->at, shown_as));
 }
 
-/* The last one is the end. */
+/* The last token marks the end. */
 token* toy_tokens(machine* m, const char* script, size_t size) {
   lexer l = {m, script, script + size, 1};
   token* tokens = NULL;

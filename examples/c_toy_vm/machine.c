@@ -1,4 +1,4 @@
-/* Conversion of compiled functions to running code that is known to the library; and the entry into it. */
+/* Converts compiled functions to running code that the library knows, and enters it. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static void toy_check(machine* m, int done, const ju_error* error) {
   if (!done) toy_refuse(m, 0, "%s", error->text);
 }
 
-/* Frames of a function; null: of the entry. The caller frees the description. */
+/* Describes the frames of a function, or of the entry if it is null. The caller frees the description. */
 static ju_description* describe(machine* m, function* f, ju_error* error) {
   ju_builder* b = NULL;
   ju_description* description = NULL;
@@ -77,7 +77,7 @@ static void add_native(machine* m, const native* added) {
   m->functions[m->function_count++] = f;
 }
 
-/* 0: it failed, and message has the reason. */
+/* Returns 0 on failure, with the reason in `message`. */
 int toy_load(machine* m, const native* natives, size_t count, const char* script, size_t size) {
   if (setjmp(m->refused) != 0) return 0;
   compiler c = {0};

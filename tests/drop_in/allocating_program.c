@@ -1,4 +1,4 @@
-/* Allocates below a few frames of its own, with an argument also below one that was made at run time. */
+/* Allocates memory below a few frames of its own, and with an argument also below a frame of code made at run time. */
 #include <stdlib.h>
 
 #include "made_frame.h"

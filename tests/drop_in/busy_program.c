@@ -1,5 +1,5 @@
-/* Keeps the processor busy in two threads one after the other: below functions of its own, and with an argument, in the
-   second, below one that was made at run time. */
+/* Keeps the processor busy in two threads, one after the other, below functions of its own. With an argument the second
+   thread works below a function that was made at run time. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <time.h>
@@ -14,7 +14,7 @@ static long milliseconds_used(void) {
   return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* The processor's time, so that a busy machine makes no difference. */
+/* Measures processor time, so that a busy machine makes no difference. */
 __attribute__((noinline)) void be_busy(void) {
   const long end = milliseconds_used() + 300;
   do {

@@ -1,4 +1,5 @@
-/* Threads with cleanups that end early, printed; and a jump by a buffer that <setjmp.h> has the C library set. */
+/* Prints the cleanups of threads that end early. It also jumps by a buffer that the C library sets, as <setjmp.h>
+   asks. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* Prints the stack in a core file, by libunwind-coredump.so.0, as that of libunwind 1.6 declares its functions. */
+/* Prints the stack in a core file by libunwind-coredump.so.0, whose functions are declared as in libunwind 1.6. */
 #include <stdio.h>
 
 #include "release_1_6.h"

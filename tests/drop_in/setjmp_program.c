@@ -1,5 +1,5 @@
-/* Jumps of every kind, printed. Knows only the C library and libunwind 1.6: the output is the same with the C library's
-   own setjmp() and with libunwind-setjmp.so.0 in front of it. */
+/* Prints jumps of every kind. It knows only the C library and libunwind 1.6: the output is the same with the C
+   library's own setjmp() and with libunwind-setjmp.so.0 in front of it. */
 #define _GNU_SOURCE
 #include <alloca.h>
 #include <setjmp.h>
@@ -23,7 +23,7 @@ static void jump_deep(void) {
 }
 
 __attribute__((noinline)) static void jump_by(function_t how, int with) {
-  /* Kept in preserved registers across the calls. */
+  /* These values stay in preserved registers across the calls. */
   register long a = random(), b = random(), c = random(), d = random();
   const long sum = a ^ b ^ c ^ d;
   int returned;
@@ -70,7 +70,7 @@ static void nested(void) {
 /* Calls itself without arguments, for which it has less on its stack than for setjmp() where arguments are pushed. */
 static int level;
 __attribute__((noinline)) static void call_itself(void) {
-  volatile char* const room = alloca(16 + (size_t)level); /* what is here is found by a frame pointer */
+  volatile char* const room = alloca(16 + (size_t)level); /* its variables are found by a frame pointer */
   register long a = random(), b = random();
   const long sum = a ^ b;
   room[0] = 0;

@@ -1,5 +1,6 @@
-/* A program as one built with libunwind 1.6: its declarations, none of ours. Walks through a procedure made at run time
-   that it has registered in the layout of that release, and prints the names. */
+/* A program like one that was built with libunwind 1.6: it has that release's declarations and none of this project's.
+   It walks through a procedure made at run time that it has registered in the layout of that release, and prints the
+   names. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -49,7 +50,7 @@ int main(int argc, char** argv) {
   (void)argv;
   if (LOCAL(set_caching_policy)(LOCAL(local_addr_space), 1) != 0) return 2;
   make_frame();
-  if (argc > 1) _U_dyn_register(&made_info); /* makes a ring of libunwind 1.6's list */
+  if (argc > 1) _U_dyn_register(&made_info); /* turns libunwind 1.6's list into a ring */
   made(walk);
   _U_dyn_cancel(&made_info);
   if (argc > 1) _U_dyn_cancel(&made_info);

@@ -11,7 +11,7 @@ extern const char* const jitunwind_test_local_only_names[2];
 /* The names that the manual's names stand for here. */
 const char* const jitunwind_test_local_only_names[2] = {TEXT(unw_step), TEXT(unw_flush_cache)};
 
-/* IPs of its own frame and its callers; how many. */
+/* Collects the IPs of its own frame and of its callers, and returns their number. */
 int jitunwind_test_local_only_pcs(unw_word_t* pcs, int size) {
   unw_context_t context;
   unw_cursor_t cursor;

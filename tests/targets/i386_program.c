@@ -1,7 +1,7 @@
-/* A program of x86 with 32 bits whose two threads stand in signal handlers above code that was made at run time, of
-   each kind of signal frame: i386_program [crash | exec | told | far]. It executes a program of the machine's own at
-   SIGALRM. "told": GDB is told of the main thread's code. "far": the other thread is in code of 64 bits. Machines of
-   x86-64 run it; a compiler of theirs makes it, with no library but that which it is started with. */
+/* A program of 32-bit x86 whose two threads stand in signal handlers above code that was made at run time, one for each
+   kind of signal frame: i386_program [crash | exec | told | far]. It executes a program of the machine's own at
+   SIGALRM. "told": it tells GDB of the main thread's code. "far": the other thread is in 64-bit code. Compilers of
+   x86-64 machines build it, and the machines run it, with no library but the one that starts it. */
 #define _GNU_SOURCE
 #include <elf.h>
 #include <pthread.h>
@@ -86,7 +86,7 @@ __attribute__((noinline)) void start(int argument_count, char** arguments) {
   _exit(1);
 }
 
-/* The stack begins with the number of arguments, and these. Nobody has called this. */
+/* The stack begins with the number of arguments and the arguments. This function has no caller. */
 __asm__(
     ".globl _start\n.type _start, @function\n_start:\n"
     ".cfi_startproc\n.cfi_undefined eip\n"

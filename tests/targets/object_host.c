@@ -1,6 +1,6 @@
 // Maps an ELF object from a file as an application's own linker does, without telling anybody. The objects follow each
-// other from an offset on; each is mapped behind the other in memory, or where it was linked for. The program calls the
-// last one. object_host FILE OFFSET [OFFSET...] [fault]
+// other from an offset on. Each is mapped behind the one before it in memory, or where it was linked for. The program
+// calls the last one. object_host FILE OFFSET [OFFSET...] [fault]
 #include <elf.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* A program with a list of registered procedures that no note leads to, as one with another libunwind has it; or, given
-   the path of a library that has one, with that. It says where the list begins, and stands still. */
+/* A program with a list of registered procedures that no note leads to, as a program with another libunwind has it. If
+   the path of a library with such a list is given, it uses that list. It prints where the list begins, and stands
+   still. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>

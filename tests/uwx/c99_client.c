@@ -5,7 +5,7 @@
 
 int jitunwind_test_uwx_from_c(uint64_t* frames);
 
-/* Frames of the calling thread. */
+/* Counts the frames of the calling thread. */
 int jitunwind_test_uwx_from_c(uint64_t* frames) {
   struct uwx_env* env = uwx_init();
   struct uwx_self_info* info = uwx_self_init_info(env);

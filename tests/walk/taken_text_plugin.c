@@ -1,4 +1,4 @@
-// A library that a program needs, and whose text is taken away while walks go through it: compiled twice, with call
+// A library that a program needs, and whose text is taken away while walks go through it. It is compiled with call
 // frame information and without.
 void THROUGH(void (*function)(void));
 

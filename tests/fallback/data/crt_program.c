@@ -1,2 +1,2 @@
-/* Start files, and what they need. */
+/* The program that start files need. */
 int main(void) { return 0; }

@@ -1,4 +1,4 @@
-/* Another CPU's target: three addresses of it, named by its owner. */
+/* A target of another CPU. Its owner names three addresses of it. */
 #ifndef HEADER
 #define HEADER <libunwind-aarch64.h>
 #endif

@@ -1,4 +1,4 @@
-/* Compiled as C and as C++, where names come mangled. */
+/* Compiled as C and as C++, which mangles names. */
 #define UNW_LOCAL_ONLY
 #include <libunwind.h>
 #include <stdio.h>

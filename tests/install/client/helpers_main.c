@@ -1,4 +1,4 @@
-/* Another process, and the core file that is given, by libunwind's interface. */
+/* Walks another process and the given core file by libunwind's interface. */
 #include <signal.h>
 #include <stdio.h>
 #include <sys/ptrace.h>

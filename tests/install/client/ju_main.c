@@ -15,7 +15,7 @@ static int print_frame(const ju_cursor* cursor, void* context) {
 __attribute__((noinline)) int innermost(int n) { return ju_walk_here(print_frame, NULL, NULL) == JU_OK ? n : -1; }
 __attribute__((noinline)) int middle(int n) { return innermost(n + 1) + 1; }
 
-/* A frame is described, too: nothing of it is checked by whoever only walks. */
+/* Describes a frame, too. A program that only walks checks nothing of it. */
 static int describes(void) {
   ju_builder* builder = NULL;
   ju_description* description = NULL;

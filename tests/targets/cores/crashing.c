@@ -94,7 +94,7 @@ void abort(void) {
 }
 void __aeabi_unwind_cpp_pr0(void) {}
 void __aeabi_unwind_cpp_pr1(void) {}
-/* qemu sees what is written. */
+/* qemu notices writes to code. */
 void __clear_cache(void* begin, void* end) { (void)begin, (void)end; }
 void _flush_cache(char* from, int size, int which) { (void)from, (void)size, (void)which; }
 

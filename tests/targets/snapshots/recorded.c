@@ -17,7 +17,7 @@
 enum { k_trampolines = 32, k_most_frames = 64, k_most_kept = 32, k_levels = 4 };
 
 static volatile int sink;
-static const char* top;        /* of the stack, as far as it is told */
+static const char* top;        /* end of the part of the stack that is printed */
 extern void* __libc_stack_end; /* SP when the program began */
 
 static void print_bytes(const char* what, const void* from, size_t size) {
@@ -42,7 +42,7 @@ struct part {
 };
 static struct part parts[k_levels]; /* the outermost first */
 static int level = -1;
-static uintptr_t behind; /* where the code made at run time goes on that called last, if any did */
+static uintptr_t behind; /* where the last caller that was made at run time continues, if any */
 
 static int skipped;
 
@@ -51,15 +51,15 @@ static _Unwind_Reason_Code note_frame(struct _Unwind_Context* context, void* ski
   int before = 0;
   uintptr_t ip = (uintptr_t)_Unwind_GetIPInfo(context, &before);
   uintptr_t cfa = (uintptr_t)_Unwind_GetCFA(context);
-#ifdef __mips__ /* where a signal has interrupted it says so by 2 more than the address */
+#ifdef __mips__ /* libgcc adds 2 to an interrupted address */
   before = (ip & 2) != 0;
   ip &= ~(uintptr_t)2;
 #endif
 #if defined __aarch64__ || defined __mips__ || \
-    defined __riscv /* CFA of the trampoline is not SP of what was interrupted */
+    defined __riscv /* the trampoline's CFA is not the interrupted code's SP */
   if (before) cfa = 0;
 #endif
-#ifdef __arm__ /* what it tells there is none */
+#ifdef __arm__ /* libgcc tells an address that is no CFA */
   cfa = 0;
 #endif
   if (skipped++ < *(int*)skip || ip == 0 || part->count == k_most_frames) return _URC_NO_REASON;
@@ -96,8 +96,8 @@ static void print_kept(const struct part* part) {
 }
 
 #ifdef __powerpc64__
-/* libgcc may know nothing of signal frames. Each frame's first word leads to its caller's, where what it called has
-   kept the return address; the last is no procedure's. */
+/* libgcc may know nothing of signal frames. Each frame's first word leads to its caller's frame, in which the callee
+   has saved the return address. The last frame is no procedure's. */
 static void print_stack(const ucontext_t* interrupted) {
   unsigned long sp = interrupted->uc_mcontext.gp_regs[1];
   printf("frame %lx %lx %s\n", interrupted->uc_mcontext.gp_regs[32], sp,
@@ -116,7 +116,7 @@ static void print_stack(const ucontext_t* interrupted) {
 #else
 static void print_stack(const ucontext_t* interrupted) {
   behind = 0;
-  note_part(2); /* without this handler, and the trampoline */
+  note_part(2); /* this handler and the trampoline are left out */
 #ifdef __arm__
   parts[level].frames[0].ip = interrupted->uc_mcontext.arm_pc;
   parts[level].count = 1;
@@ -138,7 +138,7 @@ static void tell(int signal, siginfo_t* info, void* context) {
   (void)signal, (void)info;
   print_bytes("ucontext", interrupted, sizeof *interrupted);
   print_memory("stack", here, (size_t)(top - here));
-  /* That of the other handler may stand beside this handler's. */
+  /* The trampoline of the other handler may lie beside this one's. */
   const uintptr_t trampoline =
       (uintptr_t)__builtin_extract_return_addr(__builtin_return_address(0)) & ~(uintptr_t)(k_trampolines - 1);
   print_memory("trampoline", (const void*)trampoline, k_trampolines);
@@ -150,7 +150,7 @@ static void tell(int signal, siginfo_t* info, void* context) {
   _exit(0);
 }
 
-/* Walks, then calls what was made at run time, both times by the same instruction with the same registers. */
+/* Walks, then calls the code made at run time, both times by the same instruction with the same registers. */
 static __attribute__((noinline)) long call_described(int which, function callee, long n) {
   long (*volatile const both[2])(function, long) = {note, described_function(which)};
   long a = 0x1111, b = 0x2222, c = 0x3333, d = 0x4444, e = 0x5555, f = 0x6666, result = 0;
