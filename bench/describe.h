@@ -18,8 +18,8 @@ inline jitunwind::Description describe(const JitFunction& function, const std::s
   const auto bytes = static_cast<std::int64_t>(function.locals);
   return jitunwind::x86_64::describe(name)
       .push({0, 1}, rbx)
-      .allocate({1, 5}, bytes)
-      .deallocate({-6, -2}, bytes)
+      .allocate({1, 8}, bytes)
+      .deallocate({-9, -2}, bytes)
       .pop({-2, -1}, rbx)
       .build()
       .value();
@@ -32,8 +32,8 @@ inline ju_description* describe_in_c(const JitFunction& function) {
   ju_description* description = nullptr;
   if (ju_describe(JU_CPU_X86_64, "jit", &builder, nullptr) != JU_OK) std::abort();
   ju_push(builder, 0, 1, JU_X86_64_RBX);
-  ju_allocate(builder, 1, 5, bytes);
-  ju_deallocate(builder, -6, -2, bytes);
+  ju_allocate(builder, 1, 8, bytes);
+  ju_deallocate(builder, -9, -2, bytes);
   ju_pop(builder, -2, -1, JU_X86_64_RBX);
   if (ju_build(builder, &description, nullptr) != JU_OK) std::abort();
   ju_builder_free(builder);

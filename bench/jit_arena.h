@@ -17,7 +17,7 @@ struct Context {
 };
 
 /// Code and unwind tables of `count` functions in one mapping, so that 32-bit distances between them suffice. The
-/// functions begin `distance` bytes apart, at least 32, and have at most 4 shapes.
+/// functions begin `distance` bytes apart, at least 32. One in `shapes` has the same shape.
 class JitArena {
  public:
   explicit JitArena(std::size_t count, std::size_t distance = 64, std::size_t shapes = 4);

@@ -50,10 +50,11 @@ void add_registration_benchmarks(std::size_t max_functions);
 ///                                       thread throws likewise
 void add_throw_benchmarks(std::size_t max_functions);
 
-/// An item is a throw or a walk through one function made at run time. The N functions are alike, 32 bytes apart, and
-/// were registered just before:
-///   through_new/WAY/DESCRIPTION/N     through each for the first time
-///   through_again/WAY/DESCRIPTION/N   through each once more
+/// An item is a throw or a walk through one function made at run time. The N functions were registered just before.
+/// They are alike and 32 bytes apart, or as the name says: they have 30 shapes, each has its own, or they lie on pages
+/// of their own.
+///   through_new/WAY/DESCRIPTION/N[/KIND]     through each for the first time
+///   through_again/WAY/DESCRIPTION/N[/KIND]   through each once more
 void add_through_walk_benchmarks(std::size_t max_functions);
 void add_through_throw_benchmarks(std::size_t max_functions);
 

@@ -16,9 +16,23 @@ namespace bench {
 
 namespace {
 
-constexpr std::array<std::size_t, 4> k_counts{100, 1000, 20'000, 100'000};
-constexpr std::size_t k_distance = 32;
-constexpr std::size_t k_shapes = 1;
+/// The functions of one measurement. They lie one behind the other, or each on a page of its own.
+struct Functions {
+  std::size_t count;
+  std::size_t shapes = 1;
+  std::size_t distance = 32;
+  const char* name = "";  ///< appended to the number
+};
+constexpr std::size_t k_many = 20'000;
+constexpr Functions k_functions[]{{10},
+                                  {100},
+                                  {1000},
+                                  {k_many},
+                                  {k_many, 30, 32, "/30_shapes"},
+                                  {k_many, k_many, 32, "/each_its_own"},
+                                  {k_many, 1, 4096, "/pages_apart"},
+                                  {100'000},
+                                  {1'000'000}};
 constexpr std::size_t k_passages = 20'000;  ///< the minimum in all iterations
 
 enum class Passage { first, second };
@@ -56,8 +70,9 @@ bool pass(const Way& way, std::vector<StackFunction>& functions, StackFunction f
   return context.frames == k_frames;
 }
 
-void through(benchmark::State& state, const Way& way, Registrar& registrar, std::size_t count, Passage passage) {
-  const JitArena arena(count, k_distance, k_shapes);
+void through(benchmark::State& state, const Way& way, Registrar& registrar, const Functions& made, Passage passage) {
+  const std::size_t count = made.count;
+  const JitArena arena(count, made.distance, made.shapes);
   registrar.prepare(arena.functions());
   std::vector<StackFunction> functions{static_function(0), nullptr, way.below};
   bool is_right = true;
@@ -83,15 +98,15 @@ void through(benchmark::State& state, const Way& way, Registrar& registrar, std:
 void add(const Way& way, std::size_t max_functions) {
   for (Registrar* const registrar : registrars()) {
     if (registrar->description() == nullptr) continue;
-    for (const std::size_t count : k_counts) {
-      if (count > std::min(max_functions, registrar->max_functions())) continue;
+    for (const Functions& made : k_functions) {
+      if (made.count > std::min(max_functions, registrar->max_functions())) continue;
       for (const Passage passage : {Passage::first, Passage::second}) {
         const std::string name = (passage == Passage::first ? "through_new/" : "through_again/") + way.name + "/" +
-                                 registrar->description() + "/" + std::to_string(count);
+                                 registrar->description() + "/" + std::to_string(made.count) + made.name;
         benchmark::RegisterBenchmark(name.c_str(),
-                                     [=](benchmark::State& state) { through(state, way, *registrar, count, passage); })
+                                     [=](benchmark::State& state) { through(state, way, *registrar, made, passage); })
             ->UseManualTime()
-            ->Iterations(static_cast<benchmark::IterationCount>(std::max(k_passages / count, std::size_t{1})));
+            ->Iterations(static_cast<benchmark::IterationCount>(std::max(k_passages / made.count, std::size_t{1})));
       }
     }
   }

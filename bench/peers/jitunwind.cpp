@@ -4,7 +4,7 @@
 #include <jitunwind/jitunwind.h>
 
 #include <array>
-#include <deque>
+#include <map>
 #include <vector>
 
 #include "bench/describe.h"
@@ -25,19 +25,17 @@ bool find_procedure(const void* pc) {
   return found && *found;
 }
 
-/// Keeps one description for each shape. The arena's functions have few shapes, as those of a generator do.
+/// Keeps one description for each shape. Most arenas have few shapes, as the functions of a generator do.
 class Descriptions {
  public:
   const Description& of(const JitFunction& function) {
-    for (const auto& [locals, description] : known_) {
-      if (locals == function.locals) return description;
-    }
-    known_.emplace_back(function.locals, describe(function, "jit"));
-    return known_.back().second;
+    const auto known = known_.find(function.locals);
+    if (known != known_.end()) return known->second;
+    return known_.emplace(function.locals, describe(function, "jit")).first->second;
   }
 
  private:
-  std::deque<std::pair<std::size_t, Description>> known_;
+  std::map<std::size_t, Description> known_;
 };
 
 Descriptions descriptions;
@@ -136,14 +134,12 @@ class CRegistrar final : public Registrar {
 
  private:
   const ju_description* description_of(const JitFunction& function) {
-    for (const auto& [locals, description] : known_) {
-      if (locals == function.locals) return description;
-    }
-    known_.emplace_back(function.locals, describe_in_c(function));
-    return known_.back().second;
+    ju_description*& description = known_[function.locals];
+    if (description == nullptr) description = describe_in_c(function);
+    return description;
   }
 
-  std::deque<std::pair<std::size_t, ju_description*>> known_;  // never released, as those of C++
+  std::map<std::size_t, ju_description*> known_;  // never released, as those of C++
   std::span<const JitFunction> functions_;
   std::vector<ju_registration*> live_;
 };
