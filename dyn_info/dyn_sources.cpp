@@ -1,6 +1,7 @@
 // The registered procedures of this process as sources of rows, procedures and names. Only descriptors, regions, tables
 // and names are read while a hazard pointer is held. Other sources, which may take a lock of the loader, follow after
 // it is released, and rows keep no pointer into the data.
+#include "jitunwind/dyn_info/code_shape_internal.h"
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/procedure_rows_p.h"
 #include "jitunwind/dyn_info/registry/registry.h"
@@ -24,7 +25,12 @@ class RegisteredProcedures final : public Procedures {
     const ProcedureHold hold(at);
     if (hold.failed()) return k_no_hold;
     if (!hold.info() || matches_nothing(*hold.info(), lookup.space.arch)) return RowAnswer::none;
-    return ask_procedure(*hold.info(), parts_of_registered(*hold.info()), at, lookup, row, outcome);
+    const auto answer = ask_procedure(*hold.info(), parts_of_registered(*hold.info()), at, lookup, row, outcome);
+    // Nothing comes between the row and its place, because both are of what is held.
+    const bool is_wanted = lookup.compact && at == lookup.at.lookup();
+    const CodeShape* const shape = is_wanted ? find_shape(hold) : nullptr;
+    if (shape) lookup.alike = shape->place({hold.info()->start_ip, hold.info()->end_ip}, at).at();
+    return answer;
   }
 };
 constexpr RegisteredProcedures k_registered;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <new>
 
+#include "jitunwind/dyn_info/code_shape_internal.h"
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/unwind_core/kept/keep_nothing_internal.h"
@@ -57,7 +58,7 @@ struct LocalSpace {
                                           &frame_pointer_source()};
   std::array<const NameSource*, 2> names{&dyn_name_source(), &elf_name_source()};
   UnknownCode unknown_code{unknown_code_table};
-  RowCache row_cache{CompactLayout(cpu), registration_changes(), k_versions, kept_rules};
+  RowCache row_cache{CompactLayout(cpu), registration_changes(), k_versions, kept_rules, &registered_shapes()};
   AddressSpace of_addresses{cpu, k_copied_memory, modules_of_addresses(), rows, names};
   AddressSpace of_listed_addresses{cpu, k_copied_memory, listed_modules_of_addresses(), rows, names};
   AddressSpace space;

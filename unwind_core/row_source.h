@@ -46,6 +46,7 @@ class Lookup {
   Guesses guesses;                    ///< the guesses that are wanted
   std::uint64_t unknown_version = 0;  ///< if not 0, no source knows the code; more of it is kept under this
   CompactAnswer* compact = nullptr;   ///< null if not wanted
+  std::uint64_t alike = 0;            ///< if not 0, the row holds for all code alike, and is kept under this
 
   /// The module that covers `at`; null when there is none.
   const Module* module() noexcept;

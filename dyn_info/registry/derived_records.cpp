@@ -24,7 +24,7 @@ DerivedRecord* DerivedRecords::at(std::uint32_t cell) const noexcept {
 /// To the next power of two, so that it is done rarely.
 bool DerivedRecords::grow(NodeId id) noexcept {
   const NodeId nodes = std::max<NodeId>(std::bit_ceil(id + 1), 1024);
-  if (!slots_.make_up_to(nodes - 1)) return false;
+  if (!slots_.make_up_to(nodes - 1) || !shapes_.make_up_to(nodes - 1)) return false;
   readable_below_.store(nodes, std::memory_order_release);
   const NodeId before = std::exchange(ready_below_, nodes);
   if (map_cells()) return true;
@@ -178,7 +178,12 @@ const DerivedRecord* find_derived(const ProcedureHold& hold, std::uint64_t pc) n
 
 bool has_one_derived(const ProcedureHold& hold) noexcept { return registry_state.derived.has_one(hold.key().node); }
 
-DerivedAnswer find_derived(std::uint64_t pc) noexcept {
+namespace {
+
+/// `read(answer, range)` of the newest procedure that covers `pc`, as it was at one moment; of none, nothing was read.
+/// `otherwise`: registrations came in between again and again.
+template <class T, class Read>
+[[gnu::always_inline]] inline T read_beside_writers(std::uint64_t pc, const T& otherwise, Read read) noexcept {
   using Kind = ProcedureIndex::Answer::Kind;
   const RegistryState& r = registry_state;
   constexpr int k_attempts = 4;
@@ -186,18 +191,33 @@ DerivedAnswer find_derived(std::uint64_t pc) noexcept {
     ProcedureIndex::Snapshot snapshot;
     const ProcedureIndex::Answer answer = r.index.find(pc, snapshot);
     if (answer.kind == Kind::interfered) continue;
-    DerivedAnswer derived;
+    T known{};
     if (answer.kind == Kind::found) {
       const ProcedureNode& node = r.nodes[answer.node];
       // Fields of another procedure can only be seen together with that one's state.
-      derived.start = node.start.load(std::memory_order_acquire);
-      derived.record = r.derived.find(answer.node, {derived.start, node.end.load(std::memory_order_acquire)}, pc);
-      derived.kind = derived.record != nullptr ? DerivedAnswer::Kind::found : DerivedAnswer::Kind::no_record;
+      const std::uint64_t start = node.start.load(std::memory_order_acquire);
+      known = read(answer, AddrRange{start, node.end.load(std::memory_order_acquire)});
       if (node.state.load(std::memory_order_acquire) != answer.state.word()) continue;
     }
-    if (r.index.unchanged(pc, snapshot)) return derived;
+    if (r.index.unchanged(pc, snapshot)) return known;
   }
-  return {DerivedAnswer::Kind::no_record};
+  return otherwise;
+}
+
+}  // namespace
+
+DerivedAnswer find_derived(std::uint64_t pc) noexcept {
+  using Kind = DerivedAnswer::Kind;
+  return read_beside_writers(pc, DerivedAnswer{Kind::no_record}, [&](const auto& answer, AddrRange procedure) {
+    const DerivedRecord* const record = registry_state.derived.find(answer.node, procedure, pc);
+    return DerivedAnswer{record != nullptr ? Kind::found : Kind::no_record, record, procedure.begin};
+  });
+}
+
+ShapeAnswer find_noted_shape(std::uint64_t pc) noexcept {
+  return read_beside_writers(pc, ShapeAnswer{}, [](const auto& answer, AddrRange procedure) {
+    return ShapeAnswer{registry_state.derived.shape(answer.node, answer.state.registration()), procedure};
+  });
 }
 
 DerivedRecord* allocate_derived(std::size_t bytes) noexcept { return registry_state.derived.allocate(bytes); }
@@ -206,6 +226,14 @@ void give_back_derived(DerivedRecord* record) noexcept { registry_state.derived.
 
 const DerivedRecord* publish_derived(const ProcedureHold& hold, DerivedRecord* record) noexcept {
   return registry_state.derived.publish(hold.key().node, record);
+}
+
+std::optional<std::uint32_t> shape_of(const ProcedureHold& hold) noexcept {
+  return registry_state.derived.shape(hold.key().node, hold.key().registration);
+}
+
+void set_shape(const ProcedureHold& hold, std::uint32_t shape) noexcept {
+  registry_state.derived.set_shape(hold.key().node, hold.key().registration, shape);
 }
 
 void share_derived(const ProcedureHold& hold, const DerivedRecord* record) noexcept {

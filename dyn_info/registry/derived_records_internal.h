@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "jitunwind/dyn_info/registry/index/mapped_memory_internal.h"
 #include "jitunwind/dyn_info/registry/index/procedure_nodes_p.h"
@@ -69,6 +70,19 @@ class DerivedRecords {
   /// Whether the procedure has exactly one record of its own.
   bool has_one(NodeId id) const noexcept;
 
+  /// Notes the shape of a registration's code; 0: it has none. Notes of other registrations count no more.
+  void set_shape(NodeId id, std::uint64_t registration, std::uint32_t shape) noexcept {
+    if (is_readable(id)) shapes_[id].store(registration << k_shape_bits | shape, std::memory_order_release);
+  }
+  /// None: nothing is noted of that registration.
+  std::optional<std::uint32_t> shape(NodeId id, std::uint64_t registration) const noexcept {
+    const std::uint64_t note = is_readable(id) ? shapes_[id].load(std::memory_order_acquire) : 0;
+    if (note >> k_shape_bits != registration) return std::nullopt;
+    return static_cast<std::uint32_t>(note & k_most_shape);
+  }
+  static constexpr unsigned k_shape_bits = 13;
+  static constexpr std::uint32_t k_most_shape = (1u << k_shape_bits) - 1;
+
   /// Handed out so far, and free again or not.
   std::size_t bytes() const noexcept {
     return static_cast<std::size_t>(frontier_.load(std::memory_order_relaxed)) * sizeof(Cell);
@@ -123,11 +137,12 @@ class DerivedRecords {
 
     std::uintptr_t word_ = 0;
   };
-  Slot slot(NodeId id) const noexcept {
-    return id < readable_below_.load(std::memory_order_acquire) ? slots_[id].load(std::memory_order_acquire) : Slot();
-  }
+  bool is_readable(NodeId id) const noexcept { return id < readable_below_.load(std::memory_order_acquire); }
+  Slot slot(NodeId id) const noexcept { return is_readable(id) ? slots_[id].load(std::memory_order_acquire) : Slot(); }
 
   GrowingArray<std::atomic<Slot>, 10, 20, Pages::small> slots_;  // as many as nodes
+  /// Registration << k_shape_bits | shape. Registrations begin with 1.
+  GrowingArray<std::atomic<std::uint64_t>, 10, 20, Pages::small> shapes_;
   GrowingArray<Cell, 14, 18, Pages::small> cells_;
   std::atomic<std::uint64_t> frontier_{0};      // cells behind were never handed out
   std::atomic<std::uint64_t> cells_mapped_{0};  // at least
@@ -156,6 +171,17 @@ DerivedAnswer find_derived(std::uint64_t pc) noexcept;
 const DerivedRecord* find_derived(const ProcedureHold& hold, std::uint64_t pc) noexcept;
 /// Whether the procedure has exactly one record of its own.
 bool has_one_derived(const ProcedureHold& hold) noexcept;
+
+/// What is noted of the shape of the newest procedure that covers an address.
+struct ShapeAnswer {
+  std::optional<std::uint32_t> shape;  ///< none: nothing is noted, or no procedure covers the address
+  AddrRange procedure{};
+};
+/// Reads nothing of the descriptor, so it needs no hold. Signal-safe.
+ShapeAnswer find_noted_shape(std::uint64_t pc) noexcept;
+/// Of the procedure of a hold that lives.
+std::optional<std::uint32_t> shape_of(const ProcedureHold& hold) noexcept;
+void set_shape(const ProcedureHold& hold, std::uint32_t shape) noexcept;
 
 /// Room for a record that is not anybody's yet. Signal-safe.
 DerivedRecord* allocate_derived(std::size_t bytes) noexcept;

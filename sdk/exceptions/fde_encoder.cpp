@@ -182,26 +182,23 @@ struct Encoded {
   Error error{};
 };
 
-void complete(DerivedRecord& record, AddrRange code, const FdeWriter& writer, const ProcedureInfo& procedure,
-              std::size_t head = 0) noexcept {
+void complete(DerivedRecord& record, AddrRange code, const FdeWriter& writer, const ProcedureInfo& procedure) noexcept {
   record.covers = code;
-  record.data = record.bytes() + head + writer.fde_at();
+  record.data = record.bytes() + writer.fde_at();
   record.base = procedure.gp;
 }
 
-/// Encodes in a record that grows until the entries fit into it, behind a head of `head` bytes. `write` writes them.
+/// Encodes in a record that grows until the entries fit into it. `write` writes them.
 template <class Write>
-Encoded encode(const ProcedureInfo& procedure, AddrRange code, Addr pc, Slots slots, std::size_t head,
-               Write write) noexcept {
+Encoded encode(const ProcedureInfo& procedure, AddrRange code, Addr pc, Slots slots, Write write) noexcept {
   for (std::size_t bytes = k_small_record_bytes;;) {
-    DerivedRecord* const record = allocate_derived(head + bytes);
+    DerivedRecord* const record = allocate_derived(bytes);
     if (record == nullptr)
       return {Outcome::failed, nullptr, {ErrorCode::out_of_memory, pc, "no memory for call frame information"}};
-    const std::span room(record->bytes() + head, record->size() - head);
-    FdeWriter writer(procedure, code, pc, slots, room, k_record_bytes);
+    FdeWriter writer(procedure, code, pc, slots, std::span(record->bytes(), record->size()), k_record_bytes);
     const Outcome outcome = write(writer);
     if (outcome == Outcome::written && writer.fits()) {
-      complete(*record, code, writer, procedure, head);
+      complete(*record, code, writer, procedure);
       return {outcome, record, {}};
     }
     give_back_derived(record);
@@ -213,7 +210,7 @@ Encoded encode(const ProcedureInfo& procedure, AddrRange code, Addr pc, Slots sl
 }
 
 Encoded encode(const ProcedureInfo& procedure, AddrRange code, Addr pc, Slots slots) noexcept {
-  return encode(procedure, code, pc, slots, 0, [](FdeWriter& writer) { return writer.write(); });
+  return encode(procedure, code, pc, slots, [](FdeWriter& writer) { return writer.write(); });
 }
 
 /// The stretch of that size that contains `pc`.
@@ -344,7 +341,7 @@ class RowsWithoutGaps final : public RowListener {
 
 }  // namespace
 
-DerivedRecord* encode_shape(const unw_dyn_info_t& info, Addr end, std::span<const std::byte> key) noexcept {
+DerivedRecord* encode_shape(const unw_dyn_info_t& info, Addr end) noexcept {
   ProcedureInfo procedure;
   procedure.range = {0, end};
   const DescriptionParts parts{LocalRegionReader(), local_space().memory, local_space().memory, {}};
@@ -356,11 +353,9 @@ DerivedRecord* encode_shape(const unw_dyn_info_t& info, Addr end, std::span<cons
     const Outcome outcome = writer.finish();
     return whole || outcome != Outcome::written ? outcome : Outcome::failed;
   };
-  Encoded encoded = encode(procedure, procedure.range, 0, Slots::of_words, key.size(), write);
-  if (encoded.outcome == Outcome::other_slots)
-    encoded = encode(procedure, procedure.range, 0, Slots::of_bytes, key.size(), write);
+  Encoded encoded = encode(procedure, procedure.range, 0, Slots::of_words, write);
+  if (encoded.outcome == Outcome::other_slots) encoded = encode(procedure, procedure.range, 0, Slots::of_bytes, write);
   if (encoded.record == nullptr) return nullptr;
-  std::memcpy(encoded.record->bytes(), key.data(), key.size());
   encoded.record->covers = {0, end - info.end_ip};
   return encoded.record;
 }

@@ -22,15 +22,13 @@ Result<DerivedRecord*> encode_fde(const ProcedureInfo& procedure, Addr pc) noexc
 /// records may be missing, also at the ends: those after the last one if memory was exhausted. Signal-safe.
 DerivedRecord* encode_stretches(const ProcedureInfo& procedure) noexcept;
 
-/// The FDE of all procedures with the same directives as this one. Its code begins at 0. The record covers the code up
-/// to a last region that is counted from the procedure's end, and is never freed. Null: the procedure has a personality
-/// routine or a gp, an ALIAS, or many directives; or there is no room. Precondition: the descriptor is held.
-/// Signal-safe.
-const DerivedRecord* find_shape_fde(const unw_dyn_info_t& info) noexcept;
-/// An unpublished record that begins with `key`, and the FDE of the code from 0 to `end`. `info` is a procedure that
-/// begins at 0 and may end later. Null: some of that code has no row, the FDE is too long, or there is no memory.
-/// Signal-safe.
-DerivedRecord* encode_shape(const unw_dyn_info_t& info, Addr end, std::span<const std::byte> key) noexcept;
+/// The FDE of all procedures of the shape of this one. Its code begins at 0. The record covers the code up to a last
+/// region that is counted from the procedure's end, and is never freed. Null: the procedure has no shape, a personality
+/// routine or a gp; or there is no room. Signal-safe.
+const DerivedRecord* find_shape_fde(const ProcedureHold& hold) noexcept;
+/// An unpublished record of the FDE of the code from 0 to `end`. `info` is a procedure that begins at 0 and may end
+/// later. Null: some of that code has no row, the FDE is too long, or there is no memory. Signal-safe.
+DerivedRecord* encode_shape(const unw_dyn_info_t& info, Addr end) noexcept;
 
 class FdeReceiver {
  public:

@@ -43,16 +43,49 @@ void RowCache::link(RulePlace from, KeptRules::Table::Number to) const noexcept 
     found = rules.table.find(at, cipher_of);
     question.before.number = found.number;
     place = {};
+    if (!found.holds) found = find_alike(question, found);
     if (!found.holds) return false;
     link(question.callee, found.number);
+  } else {
+    question.before.number = found.number;
   }
-  question.before.number = found.number;
   place = RulePlace::at(found.number, found.value);
   out.rule = found.value;
   if (!out.rule.is_whole()) return false;
   count_warm_event(Counter::kept_row_used);
   rules.shapes.row(out.rule.shape(), out.rule.cfa_words(), out.row);
   return true;
+}
+
+namespace {
+
+constexpr std::uint64_t k_cipher_of_alike = KeptRules::Table::cipher(0);
+
+}  // namespace
+
+[[gnu::noinline]] KeptRules::Table::Found RowCache::find_alike(
+    CodeQuestion& question, const KeptRules::Table::Found& by_address) const noexcept {
+  using Table = KeptRules::Table;
+  const AlikePlace place = code_shapes ? code_shapes->place_of(question.at) : AlikePlace{};
+  if (!place) return by_address;
+  Table::Found found = rules.table.find(place.at(), [](CallerRule) { return k_cipher_of_alike; });
+  if (!found.holds) return by_address;
+  if (rules.table.wants(question.at, by_address.number)) {
+    const std::uint64_t cipher = Table::cipher(question.registrations);
+    found.number = rules.table.keep(question.at, cipher, found.value, by_address.number);
+    question.before.number = found.number;
+    count_event(Counter::row_kept);
+  }
+  return found;
+}
+
+void RowCache::keep_alike(AlikePlace place, const NewRow& row) const noexcept {
+  const CallerRule rule = rule_of(row.compact.row, row.full.origin, KeptBy::lasting);
+  const auto before = rules.table.find(place.at(), [](CallerRule) { return k_cipher_of_alike; });
+  if (rule.kept_by() == KeptBy::nothing || before.holds || !rules.table.wants(place.at(), before.number)) return;
+  const unsigned shape = row.is_compact ? rules.shapes.number_of(row.compact.row) : 0;
+  const auto handler = place.has_facts() ? CallerRule::Handler::unknown : CallerRule::Handler::none;
+  (void)rules.table.keep(place.at(), k_cipher_of_alike, rule.with_shape(shape).with(handler), before.number);
 }
 
 CallerRule RowCache::find_end(const CodeQuestion& question, ModuleVersion& walked) const noexcept {
@@ -100,6 +133,8 @@ void NewRow::complete() noexcept {
   if (found && *found) {
     out.is_compact = out.compact.is_found || compact(out.full, layout, out.compact.row);
     out.is_compact_but_signed = !out.is_compact && compact_but_signed(out.full, layout, out.compact.row);
+    const AlikePlace alike(lookup.alike);
+    if (code_shapes && alike && (out.is_compact || out.is_compact_but_signed)) keep_alike(alike, out);
   }
   note_new_row(*this, lookup, found, out);
   return found;

@@ -7,6 +7,7 @@
 
 #include "jitunwind/unwind_core/kept/caller_rule_p.h"
 #include "jitunwind/unwind_core/kept/code_changes_internal.h"
+#include "jitunwind/unwind_core/kept/code_shapes_internal.h"
 #include "jitunwind/unwind_core/kept/code_table_p.h"
 #include "jitunwind/unwind_core/kept/compact_row_p.h"
 #include "jitunwind/unwind_core/kept/rule_place.h"
@@ -81,6 +82,7 @@ struct RowCache {
   const CodeChanges& changes;  ///< of what is registered
   const ModuleVersions& modules;
   KeptRules& rules;
+  const CodeShapes* code_shapes = nullptr;  ///< null: each procedure is by itself
 
   /// True: `out` is the row at `at`. False: it is not known, or not compact. `question` is what keep() needs once the
   /// row is found, or more of it. `walked` is the module that the walk met last, or empty: modules with code on a stack
@@ -88,7 +90,10 @@ struct RowCache {
   bool find(Addr at, ModuleVersion& walked, RulePlace& place, CodeQuestion& question, KeptRow& out) const noexcept;
   /// The rule of code without a caller, if the cache has it; else none. Precondition: find() was false.
   CallerRule find_end(const CodeQuestion& question, ModuleVersion& walked) const noexcept;
-  /// Asks the sources of the lookup's address space for the row.
+  /// The rule of code alike, where there is none by the address. From now on it is kept by the address, too, if that is
+  /// wanted. None: what the address had.
+  KeptRules::Table::Found find_alike(CodeQuestion& question, const KeptRules::Table::Found& by_address) const noexcept;
+  /// Asks the sources of the lookup's address space for the row, and keeps it for code alike.
   Found find_new(Lookup& lookup, NewRow& out) const noexcept;
   /// Keeps what find_new() found after find() had not. Returns the rule that is kept; none: it is not.
   CallerRule keep(const CodeQuestion& question, Lookup& lookup, const NewRow& row, RulePlace& place,
@@ -138,6 +143,7 @@ struct RowCache {
   bool find_otherwise(Addr at, ModuleVersion& walked, RulePlace& place, CodeQuestion& question,
                       KeptRow& out) const noexcept;
   bool wants(const CodeQuestion& question) const noexcept;
+  void keep_alike(AlikePlace place, const NewRow& row) const noexcept;
   RulePlace keep_wanted(const CodeQuestion& question, CallerRule rule, const ModuleVersion& module) const noexcept;
 };
 

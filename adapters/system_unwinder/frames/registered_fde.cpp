@@ -81,7 +81,7 @@ std::optional<Kind> hand_out_own(const ProcedureHold& hold, Addr pc, RegisteredF
 
 /// Hands out the FDE of the procedure's shape.
 std::optional<Kind> hand_out_shared(const ProcedureHold& hold, Addr pc, RegisteredFde& out) noexcept {
-  const DerivedRecord* const shared = find_shape_fde(*hold.info());
+  const DerivedRecord* const shared = find_shape_fde(hold);
   if (shared == nullptr) return std::nullopt;
   share_derived(hold, shared);
   const DerivedRecord* const record = find_derived(hold, pc);

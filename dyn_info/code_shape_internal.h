@@ -1,0 +1,48 @@
+// Shapes of registered code: procedures whose descriptions have equal contents have one.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "jitunwind/dyn_info/registry/derived_records_internal.h"
+#include "jitunwind/dyn_info/registry/registry.h"
+#include "jitunwind/unwind_core/kept/code_shapes_internal.h"
+
+namespace jitunwind {
+
+/// The contents of directives are compared, not their addresses. So their owner may free them at any time, and no shape
+/// becomes invalid. Shapes are never freed. The words of the contents follow in memory.
+struct CodeShape {
+  std::uint32_t number;
+  std::uint32_t words;
+  std::uint64_t front;  ///< instruction units in front of a stretch of which each has the row before that stretch
+  std::uint64_t tail;   ///< instruction units that are counted from the procedure's end, behind that stretch
+  Addr unit;            ///< of instructions, bytes
+  bool has_facts;       ///< AlikePlace::has_facts()
+  std::atomic<const DerivedRecord*> fde{nullptr};  ///< for whoever encodes one of all code alike
+
+  std::byte* contents() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
+  const std::byte* contents() const noexcept { return reinterpret_cast<const std::byte*>(this + 1); }
+  /// Of code at `at`. None: too far from the procedure's begin.
+  AlikePlace place(AddrRange procedure, Addr at) const noexcept {
+    const std::uint64_t position = (at - procedure.begin) / unit, end = procedure.size() / unit - tail;
+    const std::uint64_t offset = position < end ? std::min(position, front) : front + 1 + (position - end);
+    if (offset > AlikePlace::k_most_offset) return {};
+    return {number, offset, has_facts};
+  }
+};
+
+/// The shape of a procedure in directives, which is compared with all others when it is asked for the first time. Null:
+/// there is an ALIAS, there are many directives, or there is no room for another shape. Signal-safe.
+CodeShape* find_shape(const ProcedureHold& hold) noexcept;
+
+/// Whether there is room for another record that is never freed. Shapes and their FDEs share it.
+bool has_room_for_shared() noexcept;
+void count_shared(const DerivedRecord& record) noexcept;
+
+/// The shapes of the registered procedures of this process.
+const CodeShapes& registered_shapes() noexcept;
+
+}  // namespace jitunwind

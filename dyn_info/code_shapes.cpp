@@ -1,0 +1,171 @@
+#include <array>
+#include <cstring>
+#include <new>
+#include <span>
+
+#include "jitunwind/dyn_info/code_shape_internal.h"
+#include "jitunwind/dyn_info/directives/directives.h"
+#include "jitunwind/dyn_info/directives/region_list_internal.h"
+#include "jitunwind/dyn_info/registry/index/registered_span_internal.h"
+#include "jitunwind/unwind_core/arch/arch.h"
+#include "jitunwind/unwind_core/hash.h"
+#include "jitunwind/unwind_core/memory/small_stack_internal.h"
+
+namespace jitunwind {
+namespace {
+
+constexpr LocalRegionReader k_regions;
+
+/// Everything that the rows of a description depend on besides its addresses, in words.
+class ShapeKey {
+ public:
+  /// False: its rows are no other's.
+  bool read(const unw_dyn_info_t& info) noexcept {
+    has_facts_ = info.u.pi.handler != 0 || lsda_extension(info).lsda != 0;
+    RegionHeader region;
+    for (Addr at = reinterpret_cast<std::uintptr_t>(info.u.pi.regions); at != 0; at = region.next) {
+      if (!k_regions.read_header(at, region) || !put_region(region)) return false;
+      const auto length = static_cast<std::uint64_t>(region.length());
+      if (region.insn_count >= 0) {
+        front_ += length;
+      } else if (region.next == 0) {
+        tail_ = length;
+      } else {
+        return false;
+      }
+    }
+    words_[0] = std::uint64_t{has_facts_} << 32 | count_;
+    return true;
+  }
+
+  bool fits(std::uint64_t units) const noexcept { return units >= front_ + tail_; }
+  std::size_t bytes_of_shape() const noexcept { return sizeof(CodeShape) + bytes().size(); }
+  std::uint64_t hash() const noexcept {
+    std::uint64_t hash = 0;
+    for (std::size_t i = 0; i < count_; ++i) hash = hash_with(hash, words_[i]) ^ hash >> 32;
+    return hash;
+  }
+  bool is_of(const CodeShape& shape) const noexcept {
+    return shape.words == count_ && std::memcmp(shape.contents(), words_.data(), bytes().size()) == 0;
+  }
+  CodeShape* make(void* memory, std::uint32_t number, Addr unit) const noexcept {
+    auto* const shape =
+        new (memory) CodeShape{number, static_cast<std::uint32_t>(count_), front_, tail_, unit, has_facts_};
+    std::memcpy(shape->contents(), words_.data(), bytes().size());
+    return shape;
+  }
+
+ private:
+  static constexpr std::size_t k_words_of_op = sizeof(unw_dyn_op_t) / sizeof(std::uint64_t);
+
+  std::span<const std::byte> bytes() const noexcept { return std::as_bytes(std::span(words_).first(count_)); }
+  bool put_region(const RegionHeader& region) noexcept {
+    if (count_ == words_.size()) return false;
+    std::uint64_t& head = words_[count_++];
+    head = static_cast<std::uint64_t>(region.insn_count) << 32;
+    std::array<unw_dyn_op_t, 1> buffer;
+    for (std::uint32_t i = 0; i < region.op_count;) {
+      const auto ops = k_regions.read_ops(region, i, buffer);
+      if (!ops) return false;
+      for (const unw_dyn_op_t& op : *ops) {
+        if (op.tag == UNW_DYN_STOP) return true;
+        if (op.tag == UNW_DYN_ALIAS || words_.size() - count_ < k_words_of_op) return false;
+        std::memcpy(&words_[count_], &op, sizeof op);
+        count_ += k_words_of_op;
+        ++head, ++i;
+      }
+    }
+    return true;
+  }
+
+  std::uint64_t front_ = 0, tail_ = 0;
+  bool has_facts_ = false;
+  std::size_t count_ = 1;
+  std::array<std::uint64_t, 96> words_;  // uninitialised
+};
+
+/// The first shapes of the process, by number - 1. One compare-exchange takes a place.
+constexpr unsigned k_bits = 12;
+constexpr std::size_t k_places = 8;                    ///< of a key
+constexpr std::size_t k_slack = std::size_t{1} << 17;  ///< for the records that threads make at once, bytes
+constinit std::array<std::atomic<CodeShape*>, std::size_t{1} << k_bits> shapes{};
+static_assert(shapes.size() <= DerivedRecords::k_most_shape);
+
+/// Bytes of the records of all shapes. Records of procedures, which share the memory, must not run out for them.
+constinit std::atomic<std::size_t> taken{0};
+
+CodeShape* by_number(std::uint32_t number) noexcept {
+  return number == 0 ? nullptr : shapes[number - 1].load(std::memory_order_acquire);
+}
+
+/// Null: there is no room.
+CodeShape* find_or_make(const ShapeKey& key, Addr unit) noexcept {
+  const std::uint64_t hash = key.hash();
+  for (std::size_t i = 0; i < k_places; ++i) {
+    const std::size_t place = (table_place(hash, k_bits) + i) % shapes.size();
+    CodeShape* known = shapes[place].load(std::memory_order_acquire);
+    if (known == nullptr) {
+      if (!has_room_for_shared()) return nullptr;
+      DerivedRecord* const record = allocate_derived(key.bytes_of_shape());
+      if (record == nullptr) return nullptr;
+      CodeShape* const made = key.make(record->bytes(), static_cast<std::uint32_t>(place + 1), unit);
+      if (shapes[place].compare_exchange_strong(known, made, std::memory_order_acq_rel))
+        return count_shared(*record), made;
+      give_back_derived(record);
+    }
+    if (key.is_of(*known)) return known;
+  }
+  return nullptr;
+}
+
+/// Of a procedure that was not asked for before.
+[[gnu::noinline]] CodeShape* find_by_contents(const unw_dyn_info_t& info) noexcept {
+  const Arch* const arch = host_arch();
+  const AddrRange code{info.start_ip, info.end_ip};
+  ShapeKey key;
+  if (info.format != UNW_INFO_FORMAT_DYNAMIC || !arch || code.size() % arch->unit != 0) return nullptr;
+  return key.read(info) && key.fits(code.size() / arch->unit) ? find_or_make(key, arch->unit) : nullptr;
+}
+
+class RegisteredShapes final : public CodeShapes {
+ public:
+  constexpr RegisteredShapes() = default;
+  [[gnu::hot]] AlikePlace place_of(Addr at) const noexcept override {
+    if (!registered_span.may_cover(at)) return {};
+    const ShapeAnswer known = find_noted_shape(at);
+    if (known.shape) [[likely]] {
+      const CodeShape* const shape = by_number(*known.shape);
+      return shape ? shape->place(known.procedure, at) : AlikePlace{};
+    }
+    return with_room([&] { return place_of_new(at); });
+  }
+
+ private:
+  static AlikePlace place_of_new(Addr at) noexcept {
+    const ProcedureHold hold(at);
+    const CodeShape* const shape = hold.info() ? find_shape(hold) : nullptr;
+    return shape ? shape->place({hold.info()->start_ip, hold.info()->end_ip}, at) : AlikePlace{};
+  }
+};
+constexpr RegisteredShapes k_registered_shapes;
+
+}  // namespace
+
+// Several threads may pass this at once; the slack has room for the record of each.
+bool has_room_for_shared() noexcept {
+  return taken.load(std::memory_order_relaxed) < DerivedRecords::k_most_shared - k_slack;
+}
+void count_shared(const DerivedRecord& record) noexcept {
+  taken.fetch_add(sizeof record + record.size(), std::memory_order_relaxed);
+}
+
+CodeShape* find_shape(const ProcedureHold& hold) noexcept {
+  if (const auto known = shape_of(hold)) return by_number(*known);
+  CodeShape* const shape = find_by_contents(*hold.info());
+  set_shape(hold, shape ? shape->number : 0);
+  return shape;
+}
+
+const CodeShapes& registered_shapes() noexcept { return k_registered_shapes; }
+
+}  // namespace jitunwind

@@ -1,0 +1,201 @@
+// What is kept of one procedure holds for all of its shape: few rows are made, and each is that of the code there.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "jitunwind/dyn_info/registry/registry.h"
+#include "jitunwind/sdk/local_space.h"
+#include "jitunwind/unwind_core/trace/counters.h"
+#include "jitunwind/unwind_core/walk/address_walk_internal.h"
+#include "jitunwind/unwind_core/walk/cursor.h"
+#include "tests/rows/row_case.h"
+
+namespace jitunwind::test {
+namespace {
+
+using rows::CaseProcedure;
+using rows::CaseRegion;
+using rows::k_code;
+
+const Arch& k_arch = *host_arch();
+
+void called() { asm volatile(""); }
+
+std::int16_t number_of(RegNum reg) { return static_cast<std::int16_t>(k_arch.by_dwarf(reg)->libunwind); }
+unw_dyn_op_t add_to_sp(std::int32_t when, std::int64_t bytes) {
+  return _U_dyn_op(UNW_DYN_ADD, 0, when, number_of(k_arch.sp), static_cast<unw_word_t>(bytes));
+}
+unw_dyn_op_t saved_at(std::int32_t when, RegNum reg, std::int64_t above_sp) {
+  return _U_dyn_op(UNW_DYN_SPILL_SP_REL, 0, when, number_of(reg), static_cast<unw_word_t>(above_sp));
+}
+
+/// The frame of `words` words below the return address, from the entry on.
+std::vector<CaseRegion> frame_of(std::int64_t words) {
+  std::vector<unw_dyn_op_t> ops{add_to_sp(-1, -8 * words - (k_arch.ra_in_memory ? 0 : 8))};
+  if (!k_arch.ra_in_memory) ops.push_back(saved_at(-1, k_arch.ra, 8 * words));
+  return {{0, ops, 0, -1}};
+}
+
+class Procedure {
+ public:
+  Procedure(const std::vector<CaseRegion>& regions, AddrRange code) : owned_(regions, code), info_(owned_.info()) {
+    EXPECT_TRUE(register_procedure(&info_));
+  }
+  Procedure(const Procedure&) = delete;
+  ~Procedure() { EXPECT_TRUE(cancel_procedure(&info_)); }
+  AddrRange code() const { return {info_.start_ip, info_.end_ip}; }
+
+ private:
+  CaseProcedure owned_;
+  unw_dyn_info_t info_;
+};
+
+/// A stack whose word i holds the i-th address of some code: callers that a walk believes in.
+class NumberedStack {
+ public:
+  NumberedStack() {
+    for (std::size_t i = 0; i < words_.size(); ++i) words_[i] = code_ + i;
+  }
+
+  /// Everything that one step from `pc` leads to.
+  std::string step(const AddressSpace& space, Addr pc) const {
+    RegisterFile registers;
+    for (const RegisterInfo& reg : k_arch.registers)
+      if (reg.column >= 0) registers.set(reg.column, code_ + 1);
+    registers.set(k_arch.column(k_arch.pc), pc);
+    registers.set(k_arch.column(k_arch.sp), sp());
+    registers.set(k_arch.column(k_arch.fp), sp() + 96);
+    Cursor cursor(space, registers, Cursor::Top::interrupted);
+    std::string text = origin_name(cursor.origin());
+    const auto moved = cursor.step();
+    if (!moved || !*moved) return text + stop_reason_name(cursor.stop_reason());
+    for (const RegisterInfo& reg : k_arch.registers) {
+      const auto value = cursor.get(reg.dwarf);
+      const SaveLocation place = cursor.location(reg.dwarf);
+      if (value) text += std::string(" ") + reg.name + "=" + std::to_string(*value) + "@" + std::to_string(place.at);
+    }
+    return text;
+  }
+  std::string step(Addr pc) const { return step(local_space(), pc); }
+  std::string true_step(Addr pc) const { return step(local_space_without_kept_rows(), pc); }
+
+  /// How many words below its return address the frame at `pc` has, by a walk of addresses.
+  Addr words_of(Addr pc) const {
+    std::array<void*, 2> found{};
+    const WalkStart start{CodeAddress::interrupted(pc), sp(), sp() + 96, nullptr};
+    EXPECT_EQ(walk_addresses(local_space(), start, WalkPart::whole, found), found.size());
+    return reinterpret_cast<Addr>(found[1]) - code_ - 1;
+  }
+
+ private:
+  Addr sp() const { return reinterpret_cast<std::uintptr_t>(&words_[1]); }
+  const Addr code_ = reinterpret_cast<std::uintptr_t>(&called);
+  std::array<std::uint64_t, 64> words_;
+};
+
+constexpr Addr k_distance = 1024;
+Addr place(std::size_t i) { return k_code + k_distance * i; }
+
+/// A frame that a prologue makes step by step and that goes away `tail` instructions before the end; no tail: it stays.
+std::vector<CaseRegion> random_frame(std::mt19937& random) {
+  const auto below = [&](std::uint32_t n) { return static_cast<std::int32_t>(random() % n); };
+  std::vector<unw_dyn_op_t> prologue, body;
+  std::int32_t when = -1;
+  std::vector<RegNum> saved;
+  for (const RegisterInfo& reg : k_arch.registers)
+    if (reg.preserved && reg.dwarf != k_arch.sp && below(2) == 0) saved.push_back(reg.dwarf);
+  if (!k_arch.ra_in_memory) saved.insert(saved.begin(), k_arch.ra);
+  for (const RegNum reg : saved) {
+    when += 1 + below(2);
+    prologue.push_back(add_to_sp(when, -8));
+    prologue.push_back(saved_at(when, reg, 0));
+  }
+  const std::int64_t locals = 8 * below(4);
+  body.push_back(add_to_sp(below(3), -locals));
+  std::vector<CaseRegion> regions{{when + 1 + below(3), prologue, 0, -1}, {4 + below(4), body, 0, -1}};
+  if (const std::int32_t tail = below(3); tail != 0)
+    regions.push_back({-tail, {_U_dyn_op(UNW_DYN_POP_FRAMES, 0, 0, 0, 1)}, 0, -1});
+  return regions;
+}
+
+TEST(CodeShapes, HaveTheRowsOfTheirDescriptions) {
+  std::mt19937 random(7);
+  std::vector<std::vector<CaseRegion>> frames;
+  for (int i = 0; i < 12; ++i) frames.push_back(random_frame(random));
+  std::deque<Procedure> live;
+  for (std::size_t i = 0; i < 240; ++i)
+    live.emplace_back(frames[random() % frames.size()],
+                      AddrRange{place(i), place(i) + (40 + random() % 40) * k_arch.unit});
+  const NumberedStack stack;
+  const std::uint64_t made = counted(Counter::row_made);
+  std::size_t steps = 0, wrong = 0;
+  for (int round = 0; round < 2; ++round) {
+    for (const Procedure& procedure : live) {
+      for (Addr at = procedure.code().begin; at < procedure.code().end; at += k_arch.unit, ++steps) {
+        if (stack.step(at) != stack.true_step(at)) ++wrong;
+      }
+    }
+  }
+  EXPECT_EQ(wrong, 0u) << steps;
+  EXPECT_LT(counted(Counter::row_made) - made, steps / 8);
+}
+
+/// As many as no table by addresses has room for.
+TEST(CodeShapes, AnswerForAsManyProceduresAsThereAre) {
+  constexpr std::size_t k_count = 20'000;
+  std::deque<Procedure> live;
+  for (std::size_t i = 0; i < k_count; ++i) live.emplace_back(frame_of(5), AddrRange{place(i), place(i) + 64});
+  const NumberedStack stack;
+  const std::string expected = stack.true_step(place(0) + 8);
+  const std::uint64_t made = counted(Counter::row_made);
+  for (int round = 0; round < 2; ++round) {
+    for (std::size_t i = 0; i < k_count; ++i) {
+      ASSERT_EQ(stack.words_of(place(i) + 16), 5u) << i;
+      ASSERT_EQ(stack.step(place(i) + 16), expected) << i;
+    }
+  }
+  // Of the procedures, and of the code that they return to.
+  EXPECT_LT(counted(Counter::row_made) - made, 100u);
+}
+
+/// Shapes in turns, at one address, and over each other.
+TEST(CodeShapes, AreThoseOfTheCodeThatIsThereNow) {
+  const NumberedStack stack;
+  const AddrRange code{place(0), place(0) + 64};
+  const Addr pc = code.begin + 32;
+  for (std::int64_t i = 0; i < 300; ++i) {
+    const std::int64_t words = i % 3, over = i % 7;
+    const Procedure older(frame_of(words), code);
+    for (int time = 0; time < 2; ++time) ASSERT_EQ(stack.words_of(pc), static_cast<Addr>(words)) << i;
+    {
+      const Procedure newer(frame_of(over), {pc, pc + 16});
+      ASSERT_EQ(stack.words_of(pc), static_cast<Addr>(over)) << i;
+      ASSERT_EQ(stack.step(pc), stack.true_step(pc)) << i;
+      ASSERT_EQ(stack.words_of(pc - 4), static_cast<Addr>(words)) << i;
+    }
+    ASSERT_EQ(stack.words_of(pc), static_cast<Addr>(words)) << i;
+    ASSERT_EQ(stack.step(pc), stack.true_step(pc)) << i;
+  }
+}
+
+/// More shapes than have room: the others are kept by their addresses.
+TEST(CodeShapes, MayBeMoreThanHaveRoom) {
+  const NumberedStack stack;
+  std::deque<Procedure> live;
+  constexpr std::size_t k_count = 6000;
+  for (std::size_t i = 0; i < k_count; ++i) {
+    auto regions = frame_of(static_cast<std::int64_t>(i % 40));
+    regions[0].insn_count = static_cast<std::int32_t>(1 + i / 40);
+    live.emplace_back(regions, AddrRange{place(i), place(i) + 250 * k_arch.unit});
+  }
+  for (int round = 0; round < 2; ++round)
+    for (std::size_t i = 0; i < k_count; ++i) ASSERT_EQ(stack.words_of(place(i) + 4), i % 40) << i;
+}
+
+}  // namespace
+}  // namespace jitunwind::test
