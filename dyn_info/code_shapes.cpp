@@ -6,10 +6,12 @@
 #include "jitunwind/dyn_info/code_shape_internal.h"
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/directives/region_list_internal.h"
+#include "jitunwind/dyn_info/own_fde_internal.h"
 #include "jitunwind/dyn_info/registry/index/registered_span_internal.h"
 #include "jitunwind/unwind_core/arch/arch.h"
 #include "jitunwind/unwind_core/hash.h"
 #include "jitunwind/unwind_core/memory/small_stack_internal.h"
+#include "jitunwind/unwind_core/sources/cfi/cfi.h"
 
 namespace jitunwind {
 namespace {
@@ -20,25 +22,14 @@ constexpr LocalRegionReader k_regions;
 class ShapeKey {
  public:
   /// False: its rows are no other's.
-  bool read(const unw_dyn_info_t& info) noexcept {
-    has_facts_ = info.u.pi.handler != 0 || lsda_extension(info).lsda != 0;
-    RegionHeader region;
-    for (Addr at = reinterpret_cast<std::uintptr_t>(info.u.pi.regions); at != 0; at = region.next) {
-      if (!k_regions.read_header(at, region) || !put_region(region)) return false;
-      const auto length = static_cast<std::uint64_t>(region.length());
-      if (region.insn_count >= 0) {
-        front_ += length;
-      } else if (region.next == 0) {
-        tail_ = length;
-      } else {
-        return false;
-      }
-    }
-    words_[0] = std::uint64_t{has_facts_} << 32 | count_;
+  bool read(const unw_dyn_info_t& info, const Arch& arch) noexcept {
+    const std::uint64_t units = (info.end_ip - info.start_ip) / arch.unit;
+    const bool is_directives = info.format == UNW_INFO_FORMAT_DYNAMIC;
+    if (is_directives ? !read_directives(info) || units < front_ + tail_ : !read_fde(info, arch)) return false;
+    words_[0] = std::uint64_t{is_directives} << 33 | std::uint64_t{has_facts_} << 32 | count_;
     return true;
   }
 
-  bool fits(std::uint64_t units) const noexcept { return units >= front_ + tail_; }
   std::size_t bytes_of_shape() const noexcept { return sizeof(CodeShape) + bytes().size(); }
   std::uint64_t hash() const noexcept {
     std::uint64_t hash = 0;
@@ -59,6 +50,51 @@ class ShapeKey {
   static constexpr std::size_t k_words_of_op = sizeof(unw_dyn_op_t) / sizeof(std::uint64_t);
 
   std::span<const std::byte> bytes() const noexcept { return std::as_bytes(std::span(words_).first(count_)); }
+  bool read_directives(const unw_dyn_info_t& info) noexcept {
+    has_facts_ = info.u.pi.handler != 0 || lsda_extension(info).lsda != 0;
+    RegionHeader region;
+    for (Addr at = reinterpret_cast<std::uintptr_t>(info.u.pi.regions); at != 0; at = region.next) {
+      if (!k_regions.read_header(at, region) || !put_region(region)) return false;
+      const auto length = static_cast<std::uint64_t>(region.length());
+      if (region.insn_count >= 0) {
+        front_ += length;
+      } else if (region.next == 0) {
+        tail_ = length;
+      } else {
+        return false;
+      }
+    }
+    return true;
+  }
+  /// Of one FDE, for all of the code. Instructions with addresses of their own are not plain.
+  bool read_fde(const unw_dyn_info_t& info, const Arch& arch) noexcept {
+    if (!has_one_entry(info, arch)) return false;
+    MemoryWindow window;
+    Fde fde;
+    const Found own = find_own_fde(info, info.start_ip, arch, window, fde);
+    if (!own || !*own || fde.range.begin != info.start_ip || fde.range.end < info.end_ip || !is_plain(fde, arch))
+      return false;
+    const Cie& cie = fde.cie;
+    // Frames of FDEs that were not announced may have the personality of somebody else (procedure_of_fde_internal.h).
+    const bool others_may_know = info.format == UNW_INFO_FORMAT_IP_OFFSET && !was_told(info);
+    has_facts_ = others_may_know || cie.personality.value != 0 || fde.lsda.value != 0;
+    front_ = AlikePlace::k_most_offset;
+    for (const std::uint64_t word :
+         {cie.code_alignment, static_cast<std::uint64_t>(cie.data_alignment),
+          std::uint64_t{cie.return_address} << 2 | std::uint64_t{cie.signal_frame} << 1 | cie.signed_with_b_key})
+      words_[count_++] = word;
+    return put_bytes(cie.instructions.bytes) && put_bytes(fde.instructions.bytes);
+  }
+  bool put_bytes(std::span<const std::byte> bytes) noexcept {
+    const std::size_t words = (bytes.size() + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t);
+    if (words_.size() - count_ <= words) return false;
+    words_[count_++] = bytes.size();
+    if (words == 0) return true;
+    words_[count_ + words - 1] = 0;
+    std::memcpy(&words_[count_], bytes.data(), bytes.size());
+    count_ += words;
+    return true;
+  }
   bool put_region(const RegionHeader& region) noexcept {
     if (count_ == words_.size()) return false;
     std::uint64_t& head = words_[count_++];
@@ -123,8 +159,8 @@ CodeShape* find_or_make(const ShapeKey& key, Addr unit) noexcept {
   const Arch* const arch = host_arch();
   const AddrRange code{info.start_ip, info.end_ip};
   ShapeKey key;
-  if (info.format != UNW_INFO_FORMAT_DYNAMIC || !arch || code.size() % arch->unit != 0) return nullptr;
-  return key.read(info) && key.fits(code.size() / arch->unit) ? find_or_make(key, arch->unit) : nullptr;
+  if (!arch || code.size() % arch->unit != 0) return nullptr;
+  return key.read(info, *arch) ? find_or_make(key, arch->unit) : nullptr;
 }
 
 class RegisteredShapes final : public CodeShapes {

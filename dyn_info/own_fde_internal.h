@@ -21,6 +21,10 @@ extern const ToldPairs told_pairs;
 bool has_told_pair(const unw_dyn_info_t& info, const unw_word_t& pair) noexcept;
 bool was_told(const unw_dyn_info_t& info) noexcept;
 
+/// Returns whether the table has one entry. Each entry of a larger table is the FDE of another procedure. Precondition: a
+/// table format.
+bool has_one_entry(const unw_dyn_info_t& info, const Arch& arch) noexcept;
+
 /// The FDE that the procedure's table has for `at`; its bytes live as long as the hold on the procedure. Returns false
 /// when the table has none. Precondition: a table format. Signal-safe.
 Found find_own_fde(const unw_dyn_info_t& info, Addr at, const Arch& arch, MemoryWindow& window, Fde& out) noexcept;

@@ -307,6 +307,11 @@ DescriptionParts parts_of_registered(const unw_dyn_info_t& info) noexcept {
   return {k_host_regions, k_promised_memory, entries, {}};
 }
 
+bool has_one_entry(const unw_dyn_info_t& info, const Arch& arch) noexcept {
+  const std::size_t entry = info.format == UNW_INFO_FORMAT_REMOTE_TABLE_64 ? 16 : 8;
+  return info.u.rti.table_len == entry / arch.word_size;
+}
+
 bool has_common_form(const Fde& fde) noexcept {
   const auto is_long = [](Addr entry) {
     std::uint32_t length = 0;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstring>
 #include <deque>
 #include <random>
 #include <string>
@@ -14,6 +16,7 @@
 #include "jitunwind/unwind_core/walk/address_walk_internal.h"
 #include "jitunwind/unwind_core/walk/cursor.h"
 #include "tests/rows/row_case.h"
+#include "tests/support/cfi_assembler.h"
 
 namespace jitunwind::test {
 namespace {
@@ -161,6 +164,55 @@ TEST(CodeShapes, AnswerForAsManyProceduresAsThereAre) {
   }
   // Of the procedures, and of the code that they return to.
   EXPECT_LT(counted(Counter::row_made) - made, 100u);
+}
+
+/// Code in table format: one FDE of a frame of `words` words behind the second instruction, with a CIE of its own.
+class TableProcedure {
+ public:
+  TableProcedure(std::int64_t words, AddrRange code) {
+    const auto sp = static_cast<std::uint8_t>(k_arch.sp), ra = static_cast<std::uint8_t>(0x80 | k_arch.ra);
+    CfiSection section(reinterpret_cast<std::uintptr_t>(bytes_.data()));
+    CieSpec spec;
+    spec.code_alignment = k_arch.unit;
+    spec.return_address = k_arch.ra;
+    Bytes frame{0x42, 0x0e, static_cast<std::uint8_t>(8 * words + 8)};
+    spec.instructions = Bytes{0x0c, sp, static_cast<std::uint8_t>(k_arch.ra_in_memory ? 8 : 0)};
+    (k_arch.ra_in_memory ? spec.instructions : frame).add(Bytes{ra, 1});
+    const Addr cie = section.cie(spec);
+    pair_ = {code.begin, section.fde(cie, code.begin, code.size(), frame)};
+    const auto written = section.section().bytes;
+    EXPECT_LE(written.size(), bytes_.size());
+    std::memcpy(bytes_.data(), written.data(), written.size());
+    info_.start_ip = code.begin;
+    info_.end_ip = code.end;
+    info_.format = UNW_INFO_FORMAT_REMOTE_TABLE_64;
+    info_.u.rti.table_len = sizeof pair_ / sizeof(unw_word_t);
+    info_.u.rti.table_data = reinterpret_cast<std::uintptr_t>(pair_.data());
+    EXPECT_TRUE(register_procedure(&info_));
+  }
+  TableProcedure(const TableProcedure&) = delete;
+  ~TableProcedure() { EXPECT_TRUE(cancel_procedure(&info_)); }
+
+ private:
+  std::array<std::byte, 128> bytes_{};
+  std::array<std::uint64_t, 2> pair_{};
+  unw_dyn_info_t info_{};
+};
+
+TEST(CodeShapes, AreThoseOfFdesWithEqualInstructions) {
+  constexpr std::size_t k_count = 300;
+  std::deque<TableProcedure> live;
+  for (std::size_t i = 0; i < k_count; ++i)
+    live.emplace_back(static_cast<std::int64_t>(i % 5), AddrRange{place(i), place(i) + (8 + i % 3) * k_arch.unit});
+  const NumberedStack stack;
+  const std::uint64_t made = counted(Counter::row_made);
+  std::size_t steps = 0;
+  for (std::size_t i = 0; i < k_count; ++i) {
+    for (Addr at = place(i); at < place(i) + 8 * k_arch.unit; at += k_arch.unit, ++steps)
+      ASSERT_EQ(stack.step(at), stack.true_step(at)) << i << " " << at - place(i);
+    ASSERT_EQ(stack.words_of(place(i) + 4 * k_arch.unit), i % 5) << i;
+  }
+  EXPECT_LT(counted(Counter::row_made) - made, steps / 8);
 }
 
 /// Shapes in turns, at one address, and over each other.

@@ -21,6 +21,7 @@ void unmap_unseen(void* memory, std::size_t size) noexcept { ::munmap(memory, si
 }
 
 void RowCache::link(RulePlace from, KeptRules::Table::Number to) const noexcept {
+  if (from.next == to) return;  // of code alike: it is looked up each time
   const KeptRules::Table::Entries entries = rules.table.entries();
   if (entries.in_bounds(from.number) == from.number)
     rules.table.replace(from.number, entries.value(from.number).with_link(to));

@@ -48,13 +48,6 @@ Kind refuse(const Error& error, Addr pc) noexcept {
   return Kind::none;
 }
 
-/// A table with more than one entry has an FDE for each of many procedures.
-bool has_many_entries(const unw_dyn_info_t& info) noexcept {
-  if (info.format == UNW_INFO_FORMAT_DYNAMIC) return false;
-  const std::size_t entry = info.format == UNW_INFO_FORMAT_REMOTE_TABLE_64 ? 16 : 8;
-  return info.u.rti.table_len > entry / local_space().arch.word_size;
-}
-
 Kind hand_out(const ProcedureHold& hold, Addr fde, AddrRange code, RegisteredFde& out) noexcept {
   DerivedRecord* const record = allocate_derived(0);
   if (record == nullptr) return found(pointer_to(fde), code.begin, hold.info()->gp, out);
@@ -74,7 +67,7 @@ std::optional<Kind> hand_out_own(const ProcedureHold& hold, Addr pc, RegisteredF
   Fde fde;
   const Found own = find_own_fde(info, pc, local_space().arch, window, fde);
   if (!own || !*own || !has_common_form(fde)) return std::nullopt;
-  if (has_many_entries(info)) return found(pointer_to(fde.address), fde.range.begin, info.gp, out);
+  if (!has_one_entry(info, local_space().arch)) return found(pointer_to(fde.address), fde.range.begin, info.gp, out);
   if (!is_plain(fde, local_space().arch)) return std::nullopt;
   return hand_out(hold, fde.address, fde.range, out);
 }

@@ -179,8 +179,18 @@ Status UnwindFrame::find_procedure(Lookup& asked) noexcept {
   return Done{};
 }
 
+/// Frames of others whose personality counts, not that of a row of a registered table.
+bool UnwindFrame::is_of_others(RowOrigin origin) noexcept {
+  return origin == RowOrigin::dyn_table && others_may_have_personality(address_.lookup()) &&
+         look_at_frames_of_others() == Known::found;
+}
+
 /// Finds the procedure of code whose row was kept without it.
 UnwindFrame::Known UnwindFrame::look_at_procedure(const CodeQuestion& question) noexcept {
+  if (is_of_others(kept_.rule.origin())) {
+    is_compact_ = false;
+    return Known::found;
+  }
   Lookup asked = lookup();
   if (const Status found = find_procedure(asked); !found) return fail(found.error());
   const ModuleVersion module = kept_.rule.is_of_module() ? RowCache::module_of(asked) : ModuleVersion{};
@@ -225,9 +235,7 @@ UnwindFrame::Known UnwindFrame::look_anew(const RowCache& rows, const CodeQuesti
   const Found has_row = rows.find_new(asked, row);
   if (!has_row) return fail(has_row.error());
   if (!*has_row || is_guess(row.full.origin)) return look_at_frames_of_others();
-  if (row.full.origin == RowOrigin::dyn_table && others_may_have_personality(address_.lookup()) &&
-      look_at_frames_of_others() == Known::found)
-    return Known::found;
+  if (is_of_others(row.full.origin)) return Known::found;
   if (const Status found = find_procedure(asked); !found) return fail(found.error());
   const KeptBy by = row.is_compact ? RowCache::kept_by(row.full, asked) : KeptBy::nothing;
   const Handler handler = keep_facts(question, by, by == KeptBy::module ? RowCache::module_of(asked) : ModuleVersion{});

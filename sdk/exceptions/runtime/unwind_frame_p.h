@@ -85,6 +85,7 @@ class UnwindFrame : public StackPosition {
   bool find_facts_otherwise(const CodeQuestion& question, std::uint64_t cipher) noexcept;
   CallerRule::Handler keep_facts(const CodeQuestion& question, KeptBy by, const ModuleVersion& module) noexcept;
   Known look_at_frames_of_others() noexcept;
+  bool is_of_others(RowOrigin origin) noexcept;
   Known step_by_row() noexcept;
   void set_procedure(const ProcedureInfo& procedure) noexcept;
   /// Goes to either kind of caller. One whose pc is 0 is the end of the stack.
