@@ -8,8 +8,8 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// Where code stands in its shape, as an address that no code has. Nothing is ever registered there. So a rule that is
-/// kept at such an address holds for ever, and what replaces code has another one or the same rows.
+/// The place of code in its shape, as an address that no code has. Nothing is ever registered at such an address. So a
+/// rule that is kept there holds for ever. Code that replaces other code has another place, or the same rows.
 class AlikePlace {
  public:
   constexpr AlikePlace() noexcept = default;
@@ -35,7 +35,7 @@ class AlikePlace {
 /// The shapes of one address space's code.
 class CodeShapes {
  public:
-  /// Of the code that is at `at` at some moment of the call; none: it has no shape. Signal-safe.
+  /// The place of the code that is at `at` at some moment of the call. None: that code has no shape. Signal-safe.
   virtual AlikePlace place_of(Addr at) const noexcept = 0;
 
  protected:

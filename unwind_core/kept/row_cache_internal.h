@@ -90,8 +90,8 @@ struct RowCache {
   bool find(Addr at, ModuleVersion& walked, RulePlace& place, CodeQuestion& question, KeptRow& out) const noexcept;
   /// The rule of code without a caller, if the cache has it; else none. Precondition: find() was false.
   CallerRule find_end(const CodeQuestion& question, ModuleVersion& walked) const noexcept;
-  /// The rule of code alike, where there is none by the address. From now on it is kept by the address, too, if that is
-  /// wanted. None: what the address had.
+  /// Finds the rule of code alike, where none holds by the address. If that is wanted, the rule is kept by the address,
+  /// too. Returns `by_address` if there is no such rule.
   KeptRules::Table::Found find_alike(CodeQuestion& question, const KeptRules::Table::Found& by_address) const noexcept;
   /// Asks the sources of the lookup's address space for the row, and keeps it for code alike.
   Found find_new(Lookup& lookup, NewRow& out) const noexcept;
