@@ -34,12 +34,31 @@ std::uint32_t system_v_hash(std::string_view name) noexcept {
 
 DynamicObject::DynamicObject(const Memory& memory, const Arch& arch, Addr bias, Addr dynamic) noexcept
     : memory_(memory), arch_(arch), bias_(bias), dynamic_(dynamic) {
-  const std::size_t word = arch.word_size;
-  for (std::size_t i = 0; i < k_most_entries; ++i) {
-    const std::uint64_t tag = number_at(dynamic + 2 * i * word, word);
-    const std::uint64_t value = number_at(dynamic + (2 * i + 1) * word, word);
-    if (unreadable_ || !says_.take(tag, value)) return;
+  unreadable_ = !each_entry(dynamic, 2, k_most_entries, [&](std::span<const std::uint64_t> tag_and_value) {
+    return says_.take(tag_and_value[0], tag_and_value[1]);
+  });
+}
+
+/// Many at a time: memory is asked, and proven readable, once for all of them.
+template <class Visit>
+bool DynamicObject::each_entry(Addr at, std::size_t words, std::uint64_t count, Visit visit) noexcept {
+  const std::size_t size = words * arch_.word_size;
+  std::array<std::byte, 1536> bytes;
+  std::array<std::uint64_t, 3> entry{};
+  while (count != 0) {
+    const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(count, bytes.size() / size));
+    const std::span into(bytes.data(), wanted * size);
+    const std::size_t there = memory_.read(at, into, window_) / size;
+    if (there == 0) return false;
+    ByteReader reader(into, arch_.big_endian);
+    for (std::size_t i = 0; i < there; ++i) {
+      for (std::size_t word = 0; word < words; ++word) entry[word] = reader.unsigned_of(arch_.word_size);
+      if (!visit(std::span<const std::uint64_t>(entry).first(words))) return true;
+    }
+    count -= there;
+    at += there * size;
   }
+  return true;
 }
 
 std::uint64_t DynamicObject::number_at(Addr at, std::size_t size) noexcept {
@@ -139,25 +158,30 @@ std::optional<DynamicObject::Function> DynamicObject::find_by_hash(std::string_v
 }
 
 /// Each entry holds offset, symbol with type, and addend: Elf64_Rela, Elf32_Rela.
-Addr DynamicObject::find_slot(Addr relocations, std::uint64_t size, std::uint32_t type, std::uint32_t symbol) noexcept {
-  if (relocations == 0) return 0;
+Addr DynamicObject::find_slot(Addr relocations, std::uint64_t size, std::uint64_t first, std::uint32_t type,
+                              std::uint32_t symbol) noexcept {
   const std::size_t word = arch_.word_size;
   const std::uint64_t count = std::min<std::uint64_t>(size / (3 * word), k_most_relocations);
+  if (relocations == 0 || first > count) return 0;
   const std::uint64_t wanted = word == 8 ? std::uint64_t{symbol} << 32 | type : std::uint64_t{symbol} << 8 | type;
-  for (std::uint64_t i = 0; i < count && !unreadable_; ++i) {
-    const Addr entry = at_run_time(relocations) + 3 * i * word;
-    if (number_at(entry + word, word) != wanted) continue;
-    const Addr slot = number_at(entry, word) + bias_;
-    return unreadable_ || slot % word != 0 ? 0 : slot;
-  }
-  return 0;
+  Addr slot = 0;
+  (void)each_entry(at_run_time(relocations) + first * 3 * word, 3, count - first,
+                   [&](std::span<const std::uint64_t> entry) {
+                     if (entry[1] != wanted) return true;
+                     slot = entry[0] + bias_;
+                     return false;
+                   });
+  return slot % word != 0 ? 0 : slot;
 }
 
 Addr DynamicObject::find_slot(const Function& function) noexcept {
   const bool of_calls = says_.call_relocations_kind == DT_RELA;
   const Addr slot =
-      of_calls ? find_slot(says_.call_relocations, says_.call_relocations_size, arch_.jump_slot, function.symbol) : 0;
-  return slot != 0 ? slot : find_slot(says_.relocations, says_.relocations_size, arch_.glob_dat, function.symbol);
+      of_calls ? find_slot(says_.call_relocations, says_.call_relocations_size, 0, arch_.jump_slot, function.symbol)
+               : 0;
+  if (slot != 0) return slot;
+  return find_slot(says_.relocations, says_.relocations_size, says_.relative_relocations, arch_.glob_dat,
+                   function.symbol);
 }
 
 }  // namespace jitunwind

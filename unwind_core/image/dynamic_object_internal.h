@@ -39,10 +39,15 @@ class [[gnu::visibility("default")]] DynamicObject {
   bool stays_loaded() const noexcept;
 
  private:
+  /// Entries of two or three words, until `visit` returns false. False: they cannot be read so far.
+  template <class Visit>
+  bool each_entry(Addr at, std::size_t words, std::uint64_t count, Visit visit) noexcept;
   std::uint64_t number_at(Addr at, std::size_t size) noexcept;
   std::uint32_t u32_at(Addr at) noexcept { return static_cast<std::uint32_t>(number_at(at, 4)); }
   Addr at_run_time(Addr pointer) const noexcept;
-  Addr find_slot(Addr relocations, std::uint64_t size, std::uint32_t type, std::uint32_t symbol) noexcept;
+  /// Of a table, from entry number `first` on.
+  Addr find_slot(Addr relocations, std::uint64_t size, std::uint64_t first, std::uint32_t type,
+                 std::uint32_t symbol) noexcept;
   std::optional<Function> find(std::string_view name, std::uint8_t type) noexcept;
   std::optional<Function> function_at(std::uint32_t symbol, std::string_view name) noexcept;
   std::optional<Function> find_by_gnu_hash(std::string_view name) noexcept;

@@ -66,7 +66,8 @@ struct ElfDynamic {
   Addr gnu_hash = 0;
   Addr relocations = 0;  ///< DT_RELA
   std::uint64_t relocations_size = 0;
-  Addr call_relocations = 0;  ///< DT_JMPREL
+  std::uint64_t relative_relocations = 0;  ///< how many of them, the first ones, are of no symbol
+  Addr call_relocations = 0;               ///< DT_JMPREL
   std::uint64_t call_relocations_size = 0;
   std::uint64_t call_relocations_kind = 0;  ///< DT_RELA or DT_REL
   std::uint64_t flags = 0;                  ///< DT_FLAGS_1

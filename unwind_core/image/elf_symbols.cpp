@@ -57,6 +57,9 @@ bool ElfDynamic::take(std::uint64_t tag, std::uint64_t value) noexcept {
     case DT_RELASZ:
       relocations_size = value;
       break;
+    case DT_RELACOUNT:
+      relative_relocations = value;
+      break;
     case DT_JMPREL:
       call_relocations = value;
       break;
