@@ -97,7 +97,7 @@ const LocalSpace* build() noexcept {
 
 /// Finds the main thread's stack and touches the pages that walks read, so that the first walk need not do it.
 [[gnu::constructor]] void publish_at_load() {
-  (void)local_space();
+  (void)build();  // a page that is read first is mapped twice
   (void)has_listed_modules();
   kept_rules.touch();
   (void)registration_changes().number(0);
