@@ -27,6 +27,7 @@ void add_cold_benchmarks();
 void add_scattered_benchmarks();
 
 ///   scattered_throw/THROWER/DEPTH   the first throw in the process, through the same code
+///   cleaning_throw/THROWER/DEPTH    the same through functions with destructors, which are not scattered
 void add_first_throw_benchmarks();
 
 /// These run in a process with 499 libraries, each frame in another one. A run makes one of them. An item is a frame.

@@ -112,8 +112,13 @@ void measure(benchmark::State& state, const Walker& walker, const Measurement& w
   report(state, unit, what.frames, cost);
 }
 
-void first_throw(benchmark::State& state, std::size_t depth, Unit unit) {
-  const std::vector<StackFunction> stack = functions(depth);
+std::vector<StackFunction> functions_with_destructors(std::size_t count) {
+  std::vector<StackFunction> all;
+  for (std::size_t i = 0; i < count; ++i) all.push_back(static_function_with_destructor(i));
+  return all;
+}
+
+void first_throw(benchmark::State& state, const std::vector<StackFunction>& stack, Unit unit) {
   run_below(stack, [] { (void)cost_of([] {}); });
   bool caught = false;
   const Cost cost = cost_of([&] {
@@ -149,9 +154,11 @@ void add_scattered_benchmarks() {
 
 void add_first_throw_benchmarks() {
   for (const Unit unit : {Unit::time, Unit::page_faults})
-    for (const std::size_t depth : {10u, 50u, 200u})
-      add("scattered_throw" + (suffix_of(unit) + std::string(thrower())) + "/" + std::to_string(depth),
-          [depth, unit](benchmark::State& state) { first_throw(state, depth, unit); });
+    for (const std::size_t depth : {10u, 50u, 200u}) {
+      const std::string suffix = suffix_of(unit) + std::string(thrower()) + "/" + std::to_string(depth);
+      add("scattered_throw" + suffix, [=](auto& state) { first_throw(state, functions(depth), unit); });
+      add("cleaning_throw" + suffix, [=](auto& state) { first_throw(state, functions_with_destructors(depth), unit); });
+    }
 }
 
 }  // namespace bench

@@ -35,13 +35,22 @@ struct Section {
   }
 };
 
+bool is_same(const EncodedPointer& a, const EncodedPointer& b) {
+  return a.value == b.value && a.indirect == b.indirect;
+}
+/// Of the procedure.
+bool says_the_same(const Fde& a, const Fde& b) {
+  return a.address == b.address && a.size == b.size && a.range == b.range && is_same(a.lsda, b.lsda) &&
+         is_same(a.cie.personality, b.cie.personality);
+}
+
 class KnownCiesTest : public testing::Test {
  protected:
   KnownCies known_;
   const Arch* arch_ = &arch::x86_64;
 
   bool read(const SectionBytes& section, Addr fde, Addr pc, CompactCode& out) {
-    return read_known_fde(section, fde, pc, known_, *arch_, out);
+    return read_known_fde(section, fde, known_, *arch_, out) && out.range.contains(pc);
   }
   bool is_known(const Section& section) {
     CompactCode code;
@@ -61,6 +70,9 @@ class KnownCiesTest : public testing::Test {
       if (!read(section.bytes.section(), section.fde, at, code) || !find_compact_row(code, layout, at, row, range))
         continue;
       ++found;
+      Fde known;
+      read_known_procedure(section.bytes.section(), section.fde, code, known);
+      EXPECT_TRUE(fde && says_the_same(known, *fde)) << at;
       EXPECT_TRUE(fde && row_at(*fde, {.arch = *arch_}, at, in_full) && compact(in_full, layout, expected)) << at;
       EXPECT_EQ(row, expected) << at;
       EXPECT_EQ(range, in_full.range) << at;
@@ -85,6 +97,8 @@ TEST_F(KnownCiesTest, WhateverThePersonality) {
   const Section other(with_handlers(0xffff'0000), lsda);
   EXPECT_EQ(same_rows(first), k_size);
   EXPECT_EQ(same_rows(other), k_size);
+  EXPECT_EQ(same_rows(Section(with_handlers(0), {0, 0, 0, 0})), k_size) << "neither, of a place where both may be";
+  EXPECT_EQ(same_rows(Section(cie_of("zPR", Bytes{0x03}.u32(0xffff'0000).u8(0x1b)))), k_size) << "not relative";
   EXPECT_FALSE(is_known(Section(with_handlers(0x100), {})));
   EXPECT_FALSE(is_known(Section(with_handlers(0x100), {1, 2, 3, 4, 5})));
   // Eight different CIEs are kept; CIEs that differ in the personality alone count as one.
@@ -178,7 +192,7 @@ TEST_F(KnownCiesTest, BrokenBytes) {
     FrameRow again;
     const Addr at = section.begin + 20;
     KnownCies known;
-    if (!read_known_fde(view_of, section.fde, at, known, *arch_, code) ||
+    if (!read_known_fde(view_of, section.fde, known, *arch_, code) || !code.range.contains(at) ||
         !find_compact_row(code, layout, at, row, range))
       return;
     ++found;

@@ -85,10 +85,16 @@ class Input {
     const CompactLayout layout(arch_);
     for (const Addr at : {fde.range.begin, fde.range.begin + fde.range.size() / 2, fde.range.end - 1}) {
       CompactCode code;
-      if (!read_known_fde(section_, fde.address, at, known_, arch_, code)) continue;
+      if (!read_known_fde(section_, fde.address, known_, arch_, code)) continue;
       fuzz::check(code.range == fde.range && code.instructions.data() == fde.instructions.bytes.data() &&
                       code.instructions.size() == fde.instructions.bytes.size(),
                   "the same FDE");
+      Fde known;
+      read_known_procedure(section_, fde.address, code, known);
+      fuzz::check(known.size == fde.size && known.lsda.value == fde.lsda.value &&
+                      known.cie.personality.value == fde.cie.personality.value &&
+                      known.cie.personality.indirect == fde.cie.personality.indirect,
+                  "the same procedure");
       CompactRow quick, expected;
       AddrRange range;
       FrameRow row;

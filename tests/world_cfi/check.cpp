@@ -106,7 +106,7 @@ class Check {
       CompactRow in_short, row;
       const bool is_compact = compact(expected.row, layout_, in_short);
       CompactCode code;
-      if (!read_known_fde(elf_.eh_frame, fde.address, at, known_, *elf_.arch, code)) return;
+      if (!read_known_fde(elf_.eh_frame, fde.address, known_, *elf_.arch, code)) return;
       if (!(code.range == fde.range) || code.instructions.data() != fde.instructions.bytes.data() ||
           code.instructions.size() != fde.instructions.bytes.size())
         return differs(fde.address, "of a known CIE it is another FDE");

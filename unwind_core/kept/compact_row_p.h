@@ -11,6 +11,8 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
+struct ProcedureInfo;
+
 /// CFA = base + cfa_words words; the register of slot i is saved slots[i] words below the CFA, or unchanged where that
 /// is 0. Words are this machine's: rows of CPUs with others are not compact.
 struct CompactRow {
@@ -70,6 +72,8 @@ struct CompactAnswer {
   const CompactLayout& layout;
   CompactRow row{};
   bool is_found = false;  ///< of the row in full origin and range are set, nothing else
+  /// Null: not wanted. A source that has found the row's procedure at the same time puts it here, its origin included.
+  ProcedureInfo* procedure = nullptr;
 };
 
 /// False when the row says anything that a compact row cannot.

@@ -112,7 +112,8 @@ void RowCache::keep_end(const CodeQuestion& question, Lookup& lookup, const Fram
   (void)keep(question, CallerRule(by, CallerRule::Kind::outermost).with(row.origin), module_of(lookup));
 }
 
-bool RowCache::wants(const CodeQuestion& question) const noexcept {
+bool RowCache::wants(const CodeQuestion& question, CallerRule rule) const noexcept {
+  if (rule.handler() != CallerRule::Handler::unknown) return true;
   const bool wanted = rules.table.wants(question.at, question.before.number);
   if (!wanted) note_met_once(question.at);
   return wanted;
@@ -171,7 +172,7 @@ void NewRow::complete() noexcept {
 }
 
 RulePlace RowCache::keep(const CodeQuestion& question, CallerRule rule, const ModuleVersion& module) const noexcept {
-  return wants(question) ? keep_wanted(question, rule, module) : RulePlace{};
+  return wants(question, rule) ? keep_wanted(question, rule, module) : RulePlace{};
 }
 
 [[gnu::hot]] RulePlace RowCache::keep_wanted(const CodeQuestion& question, CallerRule rule,

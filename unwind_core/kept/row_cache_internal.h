@@ -114,7 +114,7 @@ struct RowCache {
   /// Keeps a rule with the registers that `row` says beside those of the rule.
   RulePlace keep(const CodeQuestion& question, CallerRule rule, const CompactRow& row,
                  const ModuleVersion& module) const noexcept {
-    if (!wants(question)) return {};
+    if (!wants(question, rule)) return {};
     return keep_wanted(question, rule.with_shape(rules.shapes.number_of(row)), module);
   }
 
@@ -142,7 +142,8 @@ struct RowCache {
   /// The link does not lead to the entry, or the entry needs more than find() looks at.
   bool find_otherwise(Addr at, ModuleVersion& walked, RulePlace& place, CodeQuestion& question,
                       KeptRow& out) const noexcept;
-  bool wants(const CodeQuestion& question) const noexcept;
+  /// Only throws know of handlers, and both phases of a throw come to the same frames.
+  bool wants(const CodeQuestion& question, CallerRule rule) const noexcept;
   void keep_alike(AlikePlace place, const NewRow& row) const noexcept;
   RulePlace keep_wanted(const CodeQuestion& question, CallerRule rule, const ModuleVersion& module) const noexcept;
 };

@@ -243,6 +243,8 @@ Addr sp_before_room(Addr sp) noexcept {
   return 0;
 }
 
+void forget_walk_with_room() noexcept { asked.walk.store(nullptr, std::memory_order_relaxed); }
+
 [[gnu::hot]] void call_with_room(void (*work)(void*), void* argument, const void* walk) noexcept {
   const Addr sp = sp_here();
   if (Work::is_at(sp)) return work(argument);

@@ -30,6 +30,9 @@ inline constexpr std::size_t k_room = std::size_t{32} << 10;
 /// loses a stack.
 void call_with_room(void (*work)(void*), void* argument, const void* walk) noexcept;
 
+/// Another walk of the thread, on another stack, may have the same address from now on. Signal-safe.
+void forget_walk_with_room() noexcept;
+
 /// Returns the SP from which a thread came to the library's stack that `sp` is on, or 0 when `sp` is elsewhere. `sp`
 /// may belong to any thread. Signal-safe.
 Addr sp_before_room(Addr sp) noexcept;

@@ -7,6 +7,7 @@
 #include "jitunwind/sdk/exceptions/runtime/failure_p.h"
 #include "jitunwind/sdk/exceptions/runtime/other_runtimes_p.h"
 #include "jitunwind/sdk/exceptions/runtime/unwind_frame_p.h"
+#include "jitunwind/unwind_core/memory/small_stack_internal.h"
 #include "jitunwind/unwind_core/walk/left_by_jump_internal.h"
 
 namespace jitunwind::eh {
@@ -129,9 +130,13 @@ JITUNWIND_LEFT_BY_A_JUMP _Unwind_Reason_Code force(_Unwind_Exception* exception,
 
 bool is_forced(const _Unwind_Exception* exception) noexcept { return exception->private_1 != k_tag; }
 
+/// The exception tells its walks apart. Another one may have been at its place, on another stack of the thread.
+void begin_walk_of_exception() noexcept { forget_walk_with_room(); }
+
 JITUNWIND_LEFT_BY_A_JUMP Outcome raise(_Unwind_Exception* exception, const void* entry) {
+  begin_walk_of_exception();
   FrameRow row;
-  _Unwind_Context context(entry, row);
+  _Unwind_Context context(entry, row, exception);
   std::optional<_Unwind_Context> first;
   const auto found = search(exception, context, first);
   if (found != _URC_HANDLER_FOUND) return returns(found);
@@ -152,8 +157,9 @@ JITUNWIND_LEFT_BY_A_JUMP Outcome jitunwind_eh_force(_Unwind_Exception* exception
                                                     const void* entry) {
   exception->private_1 = k_tag | reinterpret_cast<std::uintptr_t>(stop);
   exception->private_2 = reinterpret_cast<std::uintptr_t>(argument);
+  begin_walk_of_exception();
   FrameRow row;
-  _Unwind_Context context(entry, row);
+  _Unwind_Context context(entry, row, exception);
   return returns(force(exception, context));
 }
 
@@ -163,7 +169,7 @@ JITUNWIND_LEFT_BY_A_JUMP Outcome jitunwind_eh_resume(_Unwind_Exception* exceptio
     give_up("_Unwind_Resume of an exception that was never raised");
   }
   FrameRow row;
-  _Unwind_Context context(entry, row);
+  _Unwind_Context context(entry, row, exception);
   (void)(is_forced(exception) ? force(exception, context) : clean_up(exception, context, context.frame.look()));
   give_up("unwinding cannot go on behind a cleanup");
 }
@@ -175,14 +181,14 @@ JITUNWIND_LEFT_BY_A_JUMP Outcome jitunwind_eh_rethrow(_Unwind_Exception* excepti
   }
   if (!is_forced(exception)) return raise(exception, entry);
   FrameRow row;
-  _Unwind_Context context(entry, row);
+  _Unwind_Context context(entry, row, exception);
   (void)force(exception, context);
   give_up("forced unwinding cannot go on");
 }
 
 Outcome jitunwind_eh_backtrace(_Unwind_Trace_Fn trace, void* argument, void*, const void* entry) {
   FrameRow row;
-  _Unwind_Context context(entry, row);
+  _Unwind_Context context(entry, row, &row);
   for (;;) {
     const Known known = context.frame.look();
     if (known == Known::broken) return returns(_URC_FATAL_PHASE1_ERROR);

@@ -90,7 +90,8 @@ std::uint64_t word_at(const void* start, std::int16_t offset) noexcept {
 
 }  // namespace
 
-UnwindFrame::UnwindFrame(const void* entry, FrameRow& row) noexcept : StackPosition(local_space()), row_(&row) {
+UnwindFrame::UnwindFrame(const void* entry, FrameRow& row, const void* walk) noexcept
+    : StackPosition(local_space()), row_(&row), walk_(walk) {
   const LiveRegisters& live = live_registers();
   sp_column_ = live.sp.column;
   const auto take = [&](const LiveRegister& r) {
@@ -131,12 +132,12 @@ UnwindFrame::Known UnwindFrame::look() noexcept {
   const RowCache* const rows = space_->row_cache;
   const std::uint32_t expected = rule_place_.next;
   if (!rows || !rows->find(address_.lookup(), module_, rule_place_, question, kept_)) [[unlikely]]
-    return with_room(this, [&] { return rows ? look_anew(*rows, question) : look_without_keeping(); });
+    return with_room(walk_, [&] { return rows ? look_anew(*rows, question) : look_without_keeping(); });
   is_compact_ = true;
   if (rule_place_.number != expected && depth_ == 0) hints.expect_rule(address_.lookup(), rule_place_.number);
   if (find_facts(question)) [[likely]]
     return Known::found;
-  return with_room(this, [&] { return look_at_procedure(question); });
+  return with_room(walk_, [&] { return look_at_procedure(question); });
 }
 
 /// False: the procedure has to be looked for.
@@ -161,13 +162,13 @@ bool UnwindFrame::find_facts(const CodeQuestion& question) noexcept {
   return found.holds;
 }
 
-Handler UnwindFrame::keep_facts(const CodeQuestion& question, KeptBy by, const ModuleVersion& module) noexcept {
+Handler UnwindFrame::keep_facts(const CodeQuestion& question, KeptBy by, const ModuleVersion& module,
+                                std::uint32_t& number) noexcept {
   if (by == KeptBy::nothing) return Handler::unknown;
   if (facts_.personality == 0 && facts_.lsda == 0) return Handler::none;
   const std::uint64_t version = RowCache::version_of(question.registrations, by, module);
   const auto known = known_procedures.find(question.at, [&](const ProcedureFacts&) { return Facts::cipher(version); });
-  if (!known_procedures.wants(question.at, known.number)) return Handler::unknown;
-  (void)known_procedures.keep(question.at, Facts::cipher(version), facts_, known.number);
+  number = known_procedures.keep(question.at, Facts::cipher(version), facts_, known.number);
   return Handler::known;
 }
 
@@ -194,13 +195,16 @@ UnwindFrame::Known UnwindFrame::look_at_procedure(const CodeQuestion& question) 
   Lookup asked = lookup();
   if (const Status found = find_procedure(asked); !found) return fail(found.error());
   const ModuleVersion module = kept_.rule.is_of_module() ? RowCache::module_of(asked) : ModuleVersion{};
-  const Handler handler = keep_facts(question, kept_.rule.kept_by(), module);
-  if (handler != Handler::unknown) rule_place_ = space_->row_cache->keep(question, kept_.rule.with(handler), module);
+  std::uint32_t number = 0;
+  const Handler handler = keep_facts(question, kept_.rule.kept_by(), module, number);
+  if (handler == Handler::unknown) return Known::found;
+  rule_place_ = space_->row_cache->keep(question, kept_.rule.with(handler), module);
+  hints.expect_facts(rule_place_.number, number);
   return Known::found;
 }
 
 ProcedureInfo UnwindFrame::find_procedure_anew() noexcept {
-  return with_room(this, [&] {
+  return with_room(walk_, [&] {
     Lookup asked = lookup();
     ProcedureInfo procedure;
     const Found found = space_->find_procedure(asked, procedure);
@@ -232,14 +236,22 @@ UnwindFrame::Known UnwindFrame::look_anew(const RowCache& rows, const CodeQuesti
   set_procedure({});
   Lookup asked = lookup();
   NewRow row(rows.layout);
+  ProcedureInfo procedure;
+  row.compact.procedure = &procedure;
   const Found has_row = rows.find_new(asked, row);
   if (!has_row) return fail(has_row.error());
   if (!*has_row || is_guess(row.full.origin)) return look_at_frames_of_others();
   if (is_of_others(row.full.origin)) return Known::found;
-  if (const Status found = find_procedure(asked); !found) return fail(found.error());
+  if (procedure.origin != RowOrigin::none)
+    set_procedure(procedure);
+  else if (const Status found = find_procedure(asked); !found)
+    return fail(found.error());
   const KeptBy by = row.is_compact ? RowCache::kept_by(row.full, asked) : KeptBy::nothing;
-  const Handler handler = keep_facts(question, by, by == KeptBy::module ? RowCache::module_of(asked) : ModuleVersion{});
+  std::uint32_t number = 0;
+  const Handler handler =
+      keep_facts(question, by, by == KeptBy::module ? RowCache::module_of(asked) : ModuleVersion{}, number);
   kept_.rule = rows.keep(question, asked, row, rule_place_, handler);
+  hints.expect_facts(rule_place_.number, number);
   is_compact_ = kept_.rule.kept_by() != KeptBy::nothing;
   if (is_compact_) {
     kept_.row = row.compact.row;
@@ -285,7 +297,7 @@ UnwindFrame::Known UnwindFrame::step() noexcept {
   if (is_compact_) {
     if (CompactCaller caller; find_caller(kept_.row, caller)) return go_on_to(caller, kept_.row);
   }
-  return with_room(this, [&] { return step_by_row(); });
+  return with_room(walk_, [&] { return step_by_row(); });
 }
 
 UnwindFrame::Known UnwindFrame::step_by_row() noexcept {

@@ -31,8 +31,9 @@ class UnwindFrame : public StackPosition {
   };
 
   /// `entry` as unwind_core/arch/*/exceptions.S store it: the caller of the function of the ABI. `row` outlives the
-  /// frame and its copies, of which one is in use at a time: rows that are not compact are made there.
-  UnwindFrame(const void* entry, FrameRow& row) noexcept;
+  /// frame and its copies, of which one is in use at a time: rows that are not compact are made there. `walk` tells the
+  /// walks of a thread apart that are not over.
+  UnwindFrame(const void* entry, FrameRow& row, const void* walk) noexcept;
 
   /// Looks up the row and the facts of the code here. Guesses do not count: the registers that they restore may be
   /// wrong.
@@ -83,7 +84,9 @@ class UnwindFrame : public StackPosition {
   ProcedureInfo find_procedure_anew() noexcept;
   bool find_facts(const CodeQuestion& question) noexcept;
   bool find_facts_otherwise(const CodeQuestion& question, std::uint64_t cipher) noexcept;
-  CallerRule::Handler keep_facts(const CodeQuestion& question, KeptBy by, const ModuleVersion& module) noexcept;
+  /// `number`: of the entry, if there are facts to keep.
+  CallerRule::Handler keep_facts(const CodeQuestion& question, KeptBy by, const ModuleVersion& module,
+                                 std::uint32_t& number) noexcept;
   Known look_at_frames_of_others() noexcept;
   bool is_of_others(RowOrigin origin) noexcept;
   Known step_by_row() noexcept;
@@ -99,6 +102,7 @@ class UnwindFrame : public StackPosition {
   bool is_compact_ = false;  // the row is kept_.row, else *row_
   std::int8_t sp_column_;
   FrameRow* row_;
+  const void* walk_;
 };
 
 }  // namespace jitunwind::eh
@@ -108,7 +112,7 @@ class UnwindFrame : public StackPosition {
 struct _Unwind_Context {
   static constexpr std::uint64_t k_mark = 0x6a69'7475'6e77'6e64;
 
-  _Unwind_Context(const void* entry, jitunwind::FrameRow& row) noexcept : frame(entry, row) {}
+  _Unwind_Context(const void* entry, jitunwind::FrameRow& row, const void* walk) noexcept : frame(entry, row, walk) {}
   _Unwind_Context(const _Unwind_Context&) = default;
   _Unwind_Context& operator=(const _Unwind_Context&) = default;
 

@@ -7,8 +7,10 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 #include <unwind.h>
 
@@ -267,54 +269,92 @@ void many_times() {
       1000 * k_counted);
 }
 
-/// Runs `body` in a child process, which std::terminate must end.
-void expect_terminate(const char* what, void (*body)()) {
+/// The exit status of a child process that runs `body`; -1: a signal has ended it.
+template <class Body>
+int status_in_child(Body body) {
   std::fflush(stdout);
   const pid_t child = ::fork();
   if (child == 0) {
-    std::set_terminate([] { ::_exit(42); });
     body();
     ::_exit(1);
   }
   int status = 0;
   ::waitpid(child, &status, 0);
-  check(WIFEXITED(status) && WEXITSTATUS(status) == 42, what);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-[[gnu::noinline]] void throw_below(int depth) {
+void expect_terminate(const char* what, void (*body)()) {
+  const int status = status_in_child([=] {
+    std::set_terminate([] { ::_exit(42); });
+    body();
+  });
+  check(status == 42, what);
+}
+
+/// Each kind has functions of its own, each of these a cleanup.
+template <int k_kind, int k_depth>
+[[gnu::noinline]] void throw_below() {
   char room[256];
   asm volatile("" ::"r"(room) : "memory");
   const Counted counted;
-  if (depth == 0) throw 1;
-  throw_below(depth - 1);
+  if constexpr (k_depth == 0)
+    throw 1;
+  else
+    throw_below<k_kind, k_depth - 1>();
   asm volatile("" ::"r"(room) : "memory");
 }
 
 /// The function has its own frame, so that it is not part of one that aligns its stack: rows with expressions are not
 /// kept.
+template <int k_kind>
 [[gnu::noinline]] void catch_from_below() {
   try {
-    throw_below(60);
+    throw_below<k_kind, 60>();
   } catch (int) {
   }
 }
 
 /// The stack is not probed page by page by each throw, and not by each cleanup that ends in _Unwind_Resume().
 void system_calls() {
-  std::fflush(stdout);
-  const pid_t child = ::fork();
-  if (child == 0) {
+  const int status = status_in_child([] {
     for (int i = 0; i < 100; ++i) {
 #ifndef WITH_A_SANITIZER  // which makes some of its own
       if (i == 2 && !jitunwind::test::allow_only({SYS_exit_group})) ::_exit(8);
 #endif
-      catch_from_below();
+      catch_from_below<0>();
     }
     ::_exit(0);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  check(WIFEXITED(status) && WEXITSTATUS(status) == 0, "no system calls");
+  });
+  check(status == 0, "no system calls");
+}
+
+volatile int stacks_asked_for = 0;
+
+/// The answer of a thread without a signal stack. Any other call ends the process.
+void answer_call(int, siginfo_t* info, void* context) {
+  if (info->si_syscall != SYS_sigaltstack) ::_exit(7);
+  auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+  *reinterpret_cast<stack_t*>(registers[REG_RSI]) = {.ss_sp = nullptr, .ss_flags = SS_DISABLE, .ss_size = 0};
+  registers[REG_RAX] = 0;
+  stacks_asked_for = stacks_asked_for + 1;
+}
+
+/// Cleanups of new code end in _Unwind_Resume(), each of which begins a walk: they do not ask the kernel anew.
+void system_calls_of_new_code() {
+  const int status = status_in_child([] {
+    catch_from_below<0>();
+#ifndef WITH_A_SANITIZER
+    struct sigaction action {};
+    action.sa_sigaction = &answer_call;
+    action.sa_flags = SA_SIGINFO;
+    constexpr unsigned k_allowed[] = {SYS_exit_group, SYS_rt_sigreturn};
+    auto program = jitunwind::test::answers(k_allowed, SECCOMP_RET_ALLOW, SECCOMP_RET_TRAP);
+    if (::sigaction(SIGSYS, &action, nullptr) != 0 || !jitunwind::test::install(program)) ::_exit(8);
+#endif
+    catch_from_below<1>();
+    ::_exit(stacks_asked_for <= 1 ? 0 : 9);
+  });
+  check(status == 0, "one system call through new code");
 }
 
 void terminations() {
@@ -542,6 +582,7 @@ int main(int, char** argv) {
   exception_pointers();
   many_times();
   system_calls();
+  system_calls_of_new_code();
   terminations();
   foreign_exception();
   raised_by_libgcc();

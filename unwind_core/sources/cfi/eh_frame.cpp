@@ -86,17 +86,22 @@ class EhFrameSource final : public FdeSource {
  private:
   /// Finds what linkers and compilers make of nearly everything. False: the row has to be looked for in the general
   /// way.
-  static bool find_compact(Lookup& lookup, const Module& module, CompactAnswer& answer, FrameRow& out) noexcept {
+  bool find_compact(Lookup& lookup, const Module& module, CompactAnswer& answer, FrameRow& out) const noexcept {
     const Addr pc = lookup.at.lookup();
     const Arch& arch = lookup.space.arch;
     FoundFde found;
     CompactCode code;
     if (!search_eh_frame_hdr(module.eh_frame_hdr, pc, arch, found) ||
-        !read_known_fde(module.eh_segment, found.fde, pc, known_cies, arch, code) ||
+        !read_known_fde(module.eh_segment, found.fde, known_cies, arch, code) || !code.range.contains(pc) ||
         !find_compact_row(code, answer.layout, pc, answer.row, out.range))
       return false;
     out.origin = RowOrigin::eh_frame;
     out.keeps_by = KeepsBy::module;
+    if (answer.procedure) {
+      Fde fde;
+      read_known_procedure(module.eh_segment, found.fde, code, fde);
+      (void)describe(fde, lookup, *answer.procedure);
+    }
     return answer.is_found = true;
   }
 

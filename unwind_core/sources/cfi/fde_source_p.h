@@ -13,6 +13,10 @@ class FdeSource : public RowSource {
   Found find_row(Lookup& lookup, FrameRow& out) const noexcept override;
   Found find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept final;
 
+ protected:
+  /// Reads the procedure of an FDE.
+  Status describe(const Fde& fde, Lookup& lookup, ProcedureInfo& out) const noexcept;
+
  private:
   /// The FDE whose range holds lookup.at.lookup(), and how to read its instructions.
   virtual Found find_fde(Lookup& lookup, CfiContext& context, Fde& out) const noexcept = 0;

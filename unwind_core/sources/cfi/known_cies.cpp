@@ -21,6 +21,7 @@ constexpr std::uint8_t k_relative = pe_pcrel | pe_sdata4;
 /// one byte. Members say what it says, and where the personality routine's address is: rows do not depend on that.
 struct UsualCie {
   Cie cie{};
+  std::uint8_t personality_encoding = 0;
   std::size_t personality_at = 0;  ///< 0: none
 };
 
@@ -85,7 +86,8 @@ class UsualReader {
       case 'S':
         return out.cie.signal_frame = true;
       case 'P': {
-        const auto encoding = static_cast<std::uint8_t>(byte() & ~unsigned{pe_indirect});
+        out.personality_encoding = static_cast<std::uint8_t>(byte());
+        const auto encoding = static_cast<std::uint8_t>(out.personality_encoding & ~unsigned{pe_indirect});
         out.personality_at = next_;
         next_ += 4;
         return encoding == k_relative || encoding == pe_udata4;
@@ -117,6 +119,8 @@ class UsualReader {
   known.arch = &arch;
   known.cie = usual->cie;
   known.cie.instructions = {};
+  known.personality_encoding = usual->personality_encoding;
+  known.personality_at = static_cast<std::uint8_t>(usual->personality_at);
   known.data_size = usual->cie.lsda_encoding == pe_omit ? 0 : 4;
   // The mask has all of the CIE but for the personality routine's address.
   std::array<std::byte, sizeof(Words)> mask{};
@@ -140,6 +144,29 @@ class UsualReader {
   }
   is_written_.store(false, std::memory_order_release);
   return added;
+}
+
+[[gnu::hot]] void read_known_procedure(const SectionBytes& segment, Addr at, const CompactCode& code,
+                                       Fde& out) noexcept {
+  const auto read = [&](Addr place, std::uint8_t encoding) {
+    std::int32_t distance = 0;
+    std::memcpy(&distance, segment.bytes.data() + place, sizeof distance);
+    if (distance == 0) return EncodedPointer{};
+    const bool is_relative = (encoding & ~unsigned{pe_indirect}) == k_relative;
+    const Addr value = is_relative ? segment.address + place + static_cast<Addr>(std::int64_t{distance})
+                                   : static_cast<std::uint32_t>(distance);
+    return EncodedPointer{value, (encoding & pe_indirect) != 0};
+  };
+  out.cie = *code.cie;
+  out.cie.address = segment.address + code.cie_place;
+  out.address = at;
+  out.size = static_cast<Addr>(code.instructions.data() + code.instructions.size() - segment.bytes.data()) -
+             (at - segment.address);
+  out.range = code.range;
+  if (code.known->personality_at != 0)
+    out.cie.personality = read(code.cie_place + code.known->personality_at, code.known->personality_encoding);
+  if (code.cie->lsda_encoding != pe_omit)
+    out.lsda = read(at - segment.address + CompactCode::k_data_at, code.cie->lsda_encoding);
 }
 
 }  // namespace jitunwind

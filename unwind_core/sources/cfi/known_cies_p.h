@@ -23,6 +23,8 @@ struct KnownCie {
   Cie cie{};                  ///< but for its place, its personality and its instructions
   std::size_t data_size = 0;  ///< of the augmentation data of its FDEs: 4 where they name data of their own
   CompactRow initial{};       ///< where its initial instructions lead to
+  std::uint8_t personality_encoding = 0;
+  std::uint8_t personality_at = 0;  ///< place in the CIE; 0: it has none
 };
 
 /// The first eight CIEs that were met whose rows are compact and depend on their bytes alone. Others are read each
@@ -76,16 +78,20 @@ class KnownCies {
 
 /// The parts of an FDE that rows need, as compilers make FDEs.
 struct CompactCode {
+  static constexpr std::size_t k_data_at = 17;  ///< of the augmentation data in the FDE
+
   const Cie* cie = nullptr;
   const CompactRow* initial = nullptr;  ///< where the CIE's own instructions lead to
   AddrRange range{};
   std::span<const std::byte> instructions{};
+  const KnownCie* known = nullptr;  ///< null: it was read in the general way
+  Addr cie_place = 0;               ///< in the segment, if it is known
 };
 /// Reads an FDE whose CIE is known. The FDE and the CIE lie in `segment`, which is readable. It takes 100 instructions,
-/// and the general way 900. False: the FDE must be read in the general way, or it does not cover `pc`.
-[[gnu::always_inline]] inline bool read_known_fde(const SectionBytes& segment, Addr at, Addr pc, KnownCies& cies,
+/// and the general way 900. False: the FDE must be read in the general way, or it covers nothing.
+[[gnu::always_inline]] inline bool read_known_fde(const SectionBytes& segment, Addr at, KnownCies& cies,
                                                   const Arch& arch, CompactCode& out) noexcept {
-  constexpr std::size_t k_id_at = 4, k_code_at = 8, k_data_size_at = 16, k_data_at = 17;
+  constexpr std::size_t k_id_at = 4, k_code_at = 8, k_data_size_at = 16, k_data_at = CompactCode::k_data_at;
   const std::uint64_t available = segment.bytes.size();
   const Addr place = at - segment.address;
   if (place >= available || available - place < k_data_at) return false;
@@ -106,13 +112,19 @@ struct CompactCode {
   const std::size_t instructions_at = k_data_at + data_size;
   if (std::to_integer<std::size_t>(fde[k_data_size_at]) != data_size || size < instructions_at) return false;
   const Addr begin = at + k_code_at + static_cast<Addr>(std::int64_t{head.code});
-  if (begin > ~Addr{0} - head.code_size || pc - begin >= head.code_size) return false;
+  if (head.code_size == 0 || begin > ~Addr{0} - head.code_size) return false;
   out.cie = &known->cie;
   out.range = {begin, begin + head.code_size};
   out.instructions = {fde + instructions_at, size - instructions_at};
   out.initial = &known->initial;
+  out.known = known;
+  out.cie_place = cie_place;
   return true;
 }
+
+/// Reads the parts of such an FDE and of its CIE that describe the procedure, as the general way does. Precondition:
+/// read_known_fde() has read `code` at `at`.
+void read_known_procedure(const SectionBytes& segment, Addr at, const CompactCode& code, Fde& out) noexcept;
 
 }  // namespace jitunwind
 #pragma GCC visibility pop
