@@ -141,6 +141,34 @@ TEST_F(KnownCiesTest, NotWhereThePlaceCounts) {
   EXPECT_FALSE(is_known(Section(cie_of("zR", {0x00}))));
 }
 
+/// What JITs announce one by one: all of it is read at once, or nothing.
+TEST(LoneFde, IsThatOfTheGeneralWay) {
+  const auto bytes_of = [](const Section& section, std::size_t from, std::size_t size) {
+    const SectionBytes all = section.bytes.section();
+    return SectionBytes{all.bytes.subspan(from, size), all.address + from};
+  };
+  const Section section(with_handlers(0x100), {1, 2, 3, 4});
+  const SectionBytes all = section.bytes.section();
+  SectionView view(all);
+  const auto expected = read_fde(view, {.arch = arch::x86_64}, section.fde);
+  Fde fde;
+  ASSERT_TRUE(expected && read_lone_fde(all, arch::x86_64, fde));
+  EXPECT_TRUE(says_the_same(fde, *expected));
+  EXPECT_EQ(fde.cie.address, expected->cie.address);
+  EXPECT_EQ(fde.cie.pointer_encoding, expected->cie.pointer_encoding);
+  const auto end = static_cast<std::size_t>(expected->address + expected->size - all.address);
+  for (std::size_t size = 0; size < end + 4; ++size)
+    EXPECT_FALSE(read_lone_fde(bytes_of(section, 0, size), arch::x86_64, fde)) << size;
+  EXPECT_TRUE(read_lone_fde(bytes_of(section, 0, end + 4), arch::x86_64, fde));
+  const auto begin = static_cast<std::size_t>(section.fde - all.address);
+  EXPECT_FALSE(read_lone_fde(bytes_of(section, begin, all.bytes.size() - begin), arch::x86_64, fde)) << "the FDE alone";
+  CfiSection two;
+  const Addr cie = two.cie(usual());
+  for (int i = 0; i < 2; ++i) two.fde(cie, Bytes{}.u32(0x1000).u32(k_size).block(Bytes{}).add(k_code));
+  two.data().fill(32, 0);
+  EXPECT_FALSE(read_lone_fde(two.section(), arch::x86_64, fde)) << "another entry is behind it";
+}
+
 TEST_F(KnownCiesTest, EightOfThem) {
   for (unsigned i = 0; i < 9; ++i) {
     const Section section(cie_of("zR", {0x1b}, {0x0c, 7, 8 + 8 * i, 0x90, 1, 0, 0}));

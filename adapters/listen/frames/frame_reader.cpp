@@ -81,6 +81,12 @@ std::optional<Error> FrameReader::forbids_reading_again(const Fde& fde) noexcept
   return Error{ErrorCode::bad_encoding, fde.address, "FDE with pointers relative to text, of which only the call says"};
 }
 
+bool read_usual_section(Addr begin, Fde& out) noexcept {
+  const SectionBytes page = page_around(begin);
+  return read_lone_fde({page.bytes.subspan(static_cast<std::size_t>(begin - page.address)), begin}, local_space().arch,
+                       out);
+}
+
 std::optional<Error> disbelief(const Fde& fde) noexcept {
   const AddrRange& code = fde.range;
   if (code.end < code.begin || code.size() > k_longest_procedure)

@@ -57,6 +57,10 @@ class FrameReader {
   bool ended_ = false;
 };
 
+/// Reads nearly every call: a section of one FDE in the form that compilers write, all on one page. False: FrameReader
+/// has to.
+bool read_usual_section(Addr begin, Fde& out) noexcept;
+
 /// Returns why the range of the FDE cannot be a procedure; empty: it can. Some JITs have one FDE for a whole area,
 /// which catches exceptions before they reach code that cannot be unwound. Its rows are wrong for every frame.
 std::optional<Error> disbelief(const Fde& fde) noexcept;

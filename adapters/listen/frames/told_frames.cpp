@@ -137,19 +137,19 @@ class Call {
   explicit Call(const ToldSections& told) noexcept : told_(told) {}
 
   void read(const void* section) noexcept {
-    FrameReader reader(reinterpret_cast<std::uintptr_t>(section), told_.bases);
+    const Addr begin = reinterpret_cast<std::uintptr_t>(section);
     Fde fde;
+    if (read_usual_section(begin, fde)) return believe(fde);
+    FrameReader reader(begin, told_.bases);
     while (!reader.at_end()) {
       const Result<bool> next = reader.next(fde);
       if (next && !*next) break;
       if (!next)
         refuse(next.error());
-      else if (const std::optional<Error> why = disbelief(fde))
-        disbelieve(*why);
       else if (const std::optional<Error> unreadable = reader.forbids_reading_again(fde))
         refuse(*unreadable);
       else
-        add(fde);
+        believe(fde);
     }
   }
   Answer finish() noexcept {
@@ -180,7 +180,8 @@ class Call {
     handed_on_ = true;
     note_unheard(why);
   }
-  void add(const Fde& fde) noexcept {
+  void believe(const Fde& fde) noexcept {
+    if (const std::optional<Error> why = disbelief(fde)) return disbelieve(*why);
     unw_dyn_info_t& info = pending_[count_++];
     info = procedure_of_fde(fde.range, fde.address);
     info.gp = told_.bases.data;

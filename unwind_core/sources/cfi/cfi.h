@@ -139,6 +139,11 @@ Result<Fde> read_fde(CfiBytes& bytes, const CfiContext& context, Addr at) noexce
 /// The FDE at `at`, which a search for `pc` has found. False: it covers other code.
 Found read_fde_for(Addr pc, CfiBytes& bytes, const CfiContext& context, Addr at, Fde& out) noexcept;
 
+/// The FDE of a section that begins with its CIE and ends behind the FDE, in the form that compilers write, as JITs
+/// announce them one by one. `bytes` are the section and what is behind it. `out` is complete but for instructions.
+/// False: it has to be read in the general way.
+bool read_lone_fde(const SectionBytes& bytes, const Arch& arch, Fde& out) noexcept;
+
 /// Whether its instructions are no others than those of which compilers make nearly all FDEs, so that all who read call
 /// frame information understand them.
 bool is_plain(const Fde& fde, const Arch& arch) noexcept;

@@ -1,6 +1,7 @@
 // .eh_frame of a module: by binary search through .eh_frame_hdr, or by reading all of it where there is no table.
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <optional>
 
 #include "jitunwind/unwind_core/sources/cfi/compact_cfi_p.h"
@@ -176,6 +177,20 @@ class EhFrameSource final : public FdeSource {
 constinit const EhFrameSource k_eh_frame;
 
 }  // namespace
+
+bool read_lone_fde(const SectionBytes& bytes, const Arch& arch, Fde& out) noexcept {
+  std::uint32_t cie_length = 0, behind = 0;
+  if (bytes.bytes.size() < sizeof cie_length) return false;
+  std::memcpy(&cie_length, bytes.bytes.data(), sizeof cie_length);
+  const Addr fde = bytes.address + sizeof cie_length + cie_length;
+  CompactCode code;
+  if (!read_known_fde(bytes, fde, known_cies, arch, code) || code.cie_place != 0 || code.range.begin == 0) return false;
+  read_known_procedure(bytes, fde, code, out);
+  const Addr end = fde + out.size - bytes.address;
+  if (bytes.bytes.size() - end < sizeof behind) return false;
+  std::memcpy(&behind, bytes.bytes.data() + end, sizeof behind);
+  return behind == 0;
+}
 
 [[gnu::hot]] const RowSource& eh_frame_source() noexcept { return k_eh_frame; }
 
