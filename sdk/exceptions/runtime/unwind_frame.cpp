@@ -167,7 +167,10 @@ Handler UnwindFrame::keep_facts(const CodeQuestion& question, KeptBy by, const M
   if (by == KeptBy::nothing) return Handler::unknown;
   if (facts_.personality == 0 && facts_.lsda == 0) return Handler::none;
   const std::uint64_t version = RowCache::version_of(question.registrations, by, module);
-  const auto known = known_procedures.find(question.at, [&](const ProcedureFacts&) { return Facts::cipher(version); });
+  // Where no rule was known, no facts are: other ones of the address would only take room.
+  Facts::Found known;
+  if (question.before.number != Facts::k_nowhere)
+    known = known_procedures.find(question.at, [&](const ProcedureFacts&) { return Facts::cipher(version); });
   number = known_procedures.keep(question.at, Facts::cipher(version), facts_, known.number);
   return Handler::known;
 }

@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "jitunwind/unwind_core/kept/compact_row_p.h"
-#include "jitunwind/unwind_core/page_internal.h"
 
 namespace jitunwind {
 namespace {
@@ -19,21 +18,32 @@ bool returns_by_nobodys_memory(const FrameRow& row, const Arch& arch) noexcept {
   return ra.kind == RegRule::Kind::at_cfa && row.cfa.offset + ra.offset < -std::int64_t{arch.red_zone};
 }
 
-/// Pages of lasting modules where addresses of personality routines were read: they stay readable, and throws begin a
-/// walk at the end of each cleanup.
-class PersonalityPages {
+/// Addresses of personality routines by the words of lasting modules that have them: throws begin a walk at the end of
+/// each cleanup, and would prove the word readable anew. Thread-safe, signal-safe.
+class PersonalityWords {
  public:
-  void recall(Addr at, MemoryWindow& window) const noexcept {
-    if (place_of(at).load(std::memory_order_relaxed) == page_of(at)) window.proven_pages.front() = page_of(at);
+  /// 0: not known.
+  Addr find(Addr at) noexcept {
+    const Entry& entry = entry_of(at);
+    const Addr routine = entry.routine.load(std::memory_order_relaxed);
+    return (entry.key.load(std::memory_order_relaxed) ^ routine) == at ? routine : 0;
   }
-  void note(Addr at) noexcept { place_of(at).store(page_of(at), std::memory_order_relaxed); }
+  void keep(Addr at, Addr routine) noexcept {
+    Entry& entry = entry_of(at);
+    entry.routine.store(routine, std::memory_order_relaxed);
+    entry.key.store(at ^ routine, std::memory_order_relaxed);
+  }
 
  private:
-  std::atomic<Addr>& place_of(Addr at) const noexcept { return pages_[at / k_page_size % pages_.size()]; }
+  struct Entry {
+    std::atomic<Addr> routine{0};
+    std::atomic<Addr> key{0};  ///< of what two threads write at the same time nothing else fits
+  };
+  Entry& entry_of(Addr at) noexcept { return entries_[at / sizeof(Addr) % entries_.size()]; }
 
-  mutable std::array<std::atomic<Addr>, 16> pages_{};
+  std::array<Entry, 16> entries_{};
 };
-constinit PersonalityPages personality_pages;
+constinit PersonalityWords personality_words;
 
 }  // namespace
 
@@ -53,13 +63,15 @@ Found FdeSource::find_row(Lookup& lookup, FrameRow& out) const noexcept {
   return true;
 }
 
-Status FdeSource::describe(const Fde& fde, Lookup& lookup, ProcedureInfo& out) const noexcept {
+Status FdeSource::describe(Fde& fde, Lookup& lookup, ProcedureInfo& out) const noexcept {
+  const EncodedPointer personality = fde.cie.personality;
   const Module* const module = lookup.module();
-  const bool stays = module && module->is_lasting && fde.cie.personality.indirect;
-  if (stays) personality_pages.recall(fde.cie.personality.value, lookup.window);
+  const bool stays = module && module->is_lasting && personality.indirect;
+  if (stays)
+    if (const Addr known = personality_words.find(personality.value)) fde.cie.personality = {known, false};
   const Status described = read_procedure(fde, lookup.space.arch, lookup.space.memory, lookup.window, out);
   if (!described) return described;
-  if (stays) personality_pages.note(fde.cie.personality.value);
+  if (stays) personality_words.keep(personality.value, out.handler);
   out.gp = 0;
   out.origin = origin_;
   return Done{};

@@ -15,7 +15,7 @@ class FdeSource : public RowSource {
 
  protected:
   /// Reads the procedure of an FDE.
-  Status describe(const Fde& fde, Lookup& lookup, ProcedureInfo& out) const noexcept;
+  Status describe(Fde& fde, Lookup& lookup, ProcedureInfo& out) const noexcept;
 
  private:
   /// The FDE whose range holds lookup.at.lookup(), and how to read its instructions.
