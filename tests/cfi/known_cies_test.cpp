@@ -127,6 +127,33 @@ TEST_F(KnownCiesTest, OnlyWhatItCovers) {
   EXPECT_FALSE(covers(section.begin - 1) || covers(section.begin + k_size));
 }
 
+/// Assemblers put into the CIE that the first function of a program has no caller.
+TEST_F(KnownCiesTest, WhereProgramsBegin) {
+  const CieSpec outermost = cie_of("zR", {0x1b}, {0x0c, 7, 8, 0x90, 1, 0x07, 16});
+  for (const Bytes& instructions : {Bytes{}, Bytes{0, 0, 0}, k_code, Bytes{0x90, 1}}) {
+    const Section section(outermost, {}, instructions);
+    SectionView view(section.bytes.section());
+    const auto fde = read_fde(view, {.arch = *arch_}, section.fde);
+    CompactCode code;
+    FrameRow expected;
+    ASSERT_TRUE(read(section.bytes.section(), section.fde, section.begin, code));
+    EXPECT_EQ(same_rows(section), 0u) << "not compact";
+    ASSERT_TRUE(fde && row_at(*fde, {.arch = *arch_}, section.begin, expected));
+    const bool has_nothing_else = instructions.size() == 0 || instructions.vector()[0] == std::byte{0};
+    EXPECT_EQ(is_outermost(code), has_nothing_else);
+    if (has_nothing_else) {
+      EXPECT_EQ(outermost_row(code, CompactLayout(*arch_)), expected);
+    }
+  }
+  CompactCode code;
+  const Section others(usual());
+  ASSERT_TRUE(read(others.bytes.section(), others.fde, others.begin, code));
+  EXPECT_FALSE(is_outermost(code));
+  EXPECT_FALSE(is_known(Section(cie_of("zR", {0x1b}, {0x0c, 7, 8, 0x90, 1, 0x07, 6}))));
+  EXPECT_FALSE(is_known(Section(cie_of("zR", {0x1b}, {0x0c, 7, 8, 0x07, 16, 0x90, 1})))) << "a caller after all";
+  EXPECT_EQ(same_rows(Section(usual(), {}, {0x07, 16})), 0u);
+}
+
 // Expressions are bytes of a module that may go away.
 TEST_F(KnownCiesTest, NotWithExpressions) {
   EXPECT_FALSE(is_known(Section(cie_of("zR", {0x1b}, {0x0f, 3, 0x77, 8, 6, 0x90, 1}))));

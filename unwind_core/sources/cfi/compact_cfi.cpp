@@ -44,6 +44,10 @@ struct State {
 };
 static_assert(std::endian::native == std::endian::little);
 
+bool are_nops(std::span<const std::byte> instructions) noexcept {
+  return std::ranges::all_of(instructions, [](std::byte op) { return op == std::byte{cfa_nop}; });
+}
+
 /// The next action after an instruction.
 enum class Then { next, row_found, failed };
 
@@ -98,6 +102,7 @@ class Program {
     out = std::bit_cast<CompactRow>(all);
     return true;
   }
+  bool is_outermost() const noexcept { return is_outermost_; }
   /// The instructions of a CIE must do neither.
   bool has_advanced_or_remembered() const noexcept { return end_of_row_ != ~Addr{0} || remembered_ != 0; }
   /// The range of the row; it may end behind the FDE.
@@ -184,6 +189,9 @@ class Program {
       }
       case cfa_restore_extended:
         return restore(uleb());
+      case cfa_undefined:
+        is_outermost_ = uleb() == layout_.arch().ra && are_nops({next_, end_});
+        return is_outermost_ ? Then::next : Then::failed;
       case cfa_remember_state:
         if (remembered_ == saved_.size()) return Then::failed;
         saved_[remembered_++] = state_;
@@ -214,6 +222,7 @@ class Program {
   const std::byte* next_ = nullptr;
   bool has_failed_ = false;
   bool has_restored_ = false;
+  bool is_outermost_ = false;
   std::uint64_t args_size_ = 0;
   std::size_t remembered_ = 0;
   std::array<State, 4> saved_;  // uninitialised
@@ -229,8 +238,9 @@ bool can_be_compact(const Cie& cie, const CompactLayout& layout) noexcept {
 
 [[gnu::hot]] bool find_compact_row(const CompactCode& code, const CompactLayout& layout, Addr at, CompactRow& out,
                                    AddrRange& range) noexcept {
+  if (code.known && code.known->is_outermost) return false;
   Program program(code, layout, at);
-  if (!program.run(code.instructions.data()) || !program.finish(out)) return false;
+  if (!program.run(code.instructions.data()) || program.is_outermost() || !program.finish(out)) return false;
   range = {program.range().begin, std::min(program.range().end, code.range.end)};
   const unsigned return_address = out.slots[CompactLayout::k_return_address];
   // One below SP and its red zone is for the full row to judge (fde_source.cpp).
@@ -239,19 +249,34 @@ bool can_be_compact(const Cie& cie, const CompactLayout& layout) noexcept {
   return return_address != 0;
 }
 
-[[gnu::hot]] bool find_initial_row(const Cie& cie, const CompactLayout& layout, CompactRow& out) noexcept {
+[[gnu::hot]] bool is_outermost(const CompactCode& code) noexcept {
+  return code.known->is_outermost && are_nops(code.instructions);
+}
+
+[[gnu::hot]] FrameRow outermost_row(const CompactCode& code, const CompactLayout& layout) noexcept {
+  FrameRow row = expand(*code.initial, layout);
+  (void)row.set(layout.arch().ra, RegRule::undefined());
+  row.range = code.range;
+  return row;
+}
+
+[[gnu::hot]] bool find_initial_row(const Cie& cie, const CompactLayout& layout, CompactRow& out,
+                                   bool& is_outermost) noexcept {
   if (layout.size() == 0 || !can_be_compact(cie, layout)) return false;
   static constexpr CompactRow k_nothing{};
   const CompactCode code{&cie, &k_nothing, {0, ~Addr{0}}, cie.instructions.bytes};
   Program program(code, layout, 0);
-  return program.run(code.instructions.data()) && !program.has_advanced_or_remembered() && program.finish(out);
+  if (!program.run(code.instructions.data()) || program.has_advanced_or_remembered()) return false;
+  is_outermost = program.is_outermost();
+  return program.finish(out);
 }
 
 bool is_plain(const Fde& fde, const Arch& arch) noexcept {
   const CompactLayout layout(arch);
   CompactRow initial, last;
   AddrRange range;
-  if (!find_initial_row(fde.cie, layout, initial)) return false;
+  bool is_outermost = false;
+  if (!find_initial_row(fde.cie, layout, initial, is_outermost) || is_outermost) return false;
   // libgcc takes a register that DW_CFA_restore names for one that is not saved, whatever the CIE says.
   for (std::size_t slot = 0; slot < layout.size(); ++slot)
     if (slot != CompactLayout::k_return_address && initial.slots[slot] != 0) return false;

@@ -14,8 +14,14 @@ namespace jitunwind {
 bool find_compact_row(const CompactCode& code, const CompactLayout& layout, Addr at, CompactRow& out,
                       AddrRange& range) noexcept;
 
-/// The row that the instructions of a CIE lead to. False: as above.
-bool find_initial_row(const Cie& cie, const CompactLayout& layout, CompactRow& out) noexcept;
+/// Whether the code has no caller, as its CIE says and nothing else changes: the function where a program or a thread
+/// begins. Each first walk ends there, and would go the general way for this row alone. Precondition: the CIE is known.
+bool is_outermost(const CompactCode& code) noexcept;
+/// The row of such code, but for origin and keeps_by.
+FrameRow outermost_row(const CompactCode& code, const CompactLayout& layout) noexcept;
+
+/// The row that the instructions of a CIE lead to, but for the return address where `is_outermost`. False: as above.
+bool find_initial_row(const Cie& cie, const CompactLayout& layout, CompactRow& out, bool& is_outermost) noexcept;
 
 }  // namespace jitunwind
 #pragma GCC visibility pop

@@ -93,8 +93,12 @@ class EhFrameSource final : public FdeSource {
     FoundFde found;
     CompactCode code;
     if (!search_eh_frame_hdr(module.eh_frame_hdr, pc, arch, found) ||
-        !read_known_fde(module.eh_segment, found.fde, known_cies, arch, code) || !code.range.contains(pc) ||
-        !find_compact_row(code, answer.layout, pc, answer.row, out.range))
+        !read_known_fde(module.eh_segment, found.fde, known_cies, arch, code) || !code.range.contains(pc))
+      return false;
+    const bool is_end = is_outermost(code);
+    if (is_end)
+      out = outermost_row(code, answer.layout);
+    else if (!find_compact_row(code, answer.layout, pc, answer.row, out.range))
       return false;
     out.origin = RowOrigin::eh_frame;
     out.keeps_by = KeepsBy::module;
@@ -103,7 +107,8 @@ class EhFrameSource final : public FdeSource {
       read_known_procedure(module.eh_segment, found.fde, code, fde);
       (void)describe(fde, lookup, *answer.procedure);
     }
-    return answer.is_found = true;
+    answer.is_found = !is_end;
+    return true;
   }
 
   Found find_fde(Lookup& lookup, CfiContext& context, Fde& out) const noexcept override {

@@ -114,7 +114,7 @@ class UsualReader {
   const auto usual = UsualReader(std::as_bytes(std::span(padded)).first(available)).read();
   KnownCie known;
   if (!usual || usual->cie.size < 2 * sizeof(std::uint64_t) ||
-      !find_initial_row(usual->cie, CompactLayout(arch), known.initial))
+      !find_initial_row(usual->cie, CompactLayout(arch), known.initial, known.is_outermost))
     return nullptr;
   known.arch = &arch;
   known.cie = usual->cie;

@@ -23,6 +23,7 @@ struct KnownCie {
   Cie cie{};                  ///< but for its place, its personality and its instructions
   std::size_t data_size = 0;  ///< of the augmentation data of its FDEs: 4 where they name data of their own
   CompactRow initial{};       ///< where its initial instructions lead to
+  bool is_outermost = false;  ///< and they say that there is no caller
   std::uint8_t personality_encoding = 0;
   std::uint8_t personality_at = 0;  ///< place in the CIE; 0: it has none
 };
