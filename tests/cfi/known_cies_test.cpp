@@ -15,6 +15,7 @@ CieSpec cie_of(const char* augmentation, const Bytes& data, const Bytes& instruc
   return {.augmentation = augmentation, .augmentation_data = data, .instructions = instructions};
 }
 CieSpec usual() { return cie_of("zR", {0x1b}); }
+CieSpec absolute() { return cie_of("zR", {0x00}); }
 /// `personality` is its distance.
 CieSpec with_handlers(std::uint32_t personality) {
   return cie_of("zPLR", Bytes{0x9b}.u32(personality).u8(0x1b).u8(0x1b));
@@ -29,8 +30,12 @@ struct Section {
   explicit Section(const CieSpec& cie, const Bytes& data = {}, const Bytes& instructions = k_code, Addr at = 0x10000)
       : bytes(at), begin(at + 0x1000) {
     const Addr cie_at = bytes.cie(cie);
+    const bool is_relative =
+        cie.augmentation_data.size() != 0 && cie.augmentation_data.vector().back() == std::byte{0x1b};
     const Addr code_at = bytes.here() + 8;
-    fde = bytes.fde(cie_at, Bytes{}.u32(begin - code_at).u32(k_size).block(data).add(instructions));
+    Bytes body;
+    is_relative ? body.u32(begin - code_at).u32(k_size) : body.u64(begin).u64(k_size);
+    fde = bytes.fde(cie_at, body.block(data).add(instructions));
     bytes.data().fill(32, 0);
   }
 };
@@ -107,6 +112,17 @@ TEST_F(KnownCiesTest, WhateverThePersonality) {
   EXPECT_TRUE(is_known(Section(usual())));
 }
 
+// As JITs write them, which know where their code is.
+TEST_F(KnownCiesTest, WithAbsolutePointers) {
+  for (const Section& section : {Section(absolute()), Section(cie_of("z", {})), Section(absolute(), {}, {})}) {
+    EXPECT_EQ(same_rows(section), k_size);
+    Fde fde;
+    EXPECT_TRUE(read_lone_fde(section.bytes.section(), arch::x86_64, fde));
+    EXPECT_EQ(fde.range, (AddrRange{section.begin, section.begin + k_size}));
+  }
+  EXPECT_FALSE(is_known(Section(absolute(), {1})));
+}
+
 TEST_F(KnownCiesTest, NotOthers) {
   EXPECT_TRUE(is_known(Section(usual())));
   CieSpec factor = usual();
@@ -165,7 +181,6 @@ TEST_F(KnownCiesTest, NotWithExpressions) {
 TEST_F(KnownCiesTest, NotWhereThePlaceCounts) {
   // The personality is aligned to a word, so the fields behind it move with the CIE.
   EXPECT_FALSE(is_known(Section(cie_of("zPR", Bytes{0x50}.fill(7, 0).u64(0x1000).u8(0x1b), {0x0c, 7, 8, 0}))));
-  EXPECT_FALSE(is_known(Section(cie_of("zR", {0x00}))));
 }
 
 /// What JITs announce one by one: all of it is read at once, or nothing.
@@ -232,41 +247,43 @@ TEST_F(KnownCiesTest, InstructionByInstruction) {
 
 /// Every length of the section, and every changed byte: the rows are never others, and nothing behind the end is read.
 TEST_F(KnownCiesTest, BrokenBytes) {
-  const Section section(usual());
-  const CompactLayout layout(*arch_);
-  const SectionBytes whole = section.bytes.section();
-  const std::vector<std::byte> bytes(whole.bytes.begin(), whole.bytes.end());
-  std::size_t found = 0;
-  std::string what;
-  const auto compare = [&](const std::vector<std::byte>& broken) {
-    const std::vector<std::byte> exact(broken);  // AddressSanitizer sees its end
-    const SectionBytes view_of{exact, whole.address};
-    CompactCode code;
-    CompactRow row, expected;
-    AddrRange range;
-    FrameRow again;
-    const Addr at = section.begin + 20;
-    KnownCies known;
-    if (!read_known_fde(view_of, section.fde, known, *arch_, code) || !code.range.contains(at) ||
-        !find_compact_row(code, layout, at, row, range))
-      return;
-    ++found;
-    SectionView view(view_of);
-    const auto fde = read_fde(view, {.arch = *arch_}, section.fde);
-    ASSERT_TRUE(fde && row_at(*fde, {.arch = *arch_}, at, again) && compact(again, layout, expected)) << what;
-    EXPECT_TRUE(row == expected && range == again.range && fde->range == code.range);
-  };
-  for (std::size_t size = 0; size < bytes.size(); ++size)
-    compare({bytes.begin(), bytes.begin() + static_cast<long>(size)});
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    for (unsigned value = 0; value < 256; ++value) {
-      std::vector<std::byte> changed = bytes;
-      changed[i] = static_cast<std::byte>(value);
-      what = "byte " + std::to_string(i) + ": " + std::to_string(value);
-      compare(changed);
+  for (const CieSpec& cie : {usual(), absolute()}) {
+    const Section section(cie);
+    const CompactLayout layout(*arch_);
+    const SectionBytes whole = section.bytes.section();
+    const std::vector<std::byte> bytes(whole.bytes.begin(), whole.bytes.end());
+    std::size_t found = 0;
+    std::string what;
+    const auto compare = [&](const std::vector<std::byte>& broken) {
+      const std::vector<std::byte> exact(broken);  // AddressSanitizer sees its end
+      const SectionBytes view_of{exact, whole.address};
+      CompactCode code;
+      CompactRow row, expected;
+      AddrRange range;
+      FrameRow again;
+      const Addr at = section.begin + 20;
+      KnownCies known;
+      if (!read_known_fde(view_of, section.fde, known, *arch_, code) || !code.range.contains(at) ||
+          !find_compact_row(code, layout, at, row, range))
+        return;
+      ++found;
+      SectionView view(view_of);
+      const auto fde = read_fde(view, {.arch = *arch_}, section.fde);
+      ASSERT_TRUE(fde && row_at(*fde, {.arch = *arch_}, at, again) && compact(again, layout, expected)) << what;
+      EXPECT_TRUE(row == expected && range == again.range && fde->range == code.range);
+    };
+    for (std::size_t size = 0; size < bytes.size(); ++size)
+      compare({bytes.begin(), bytes.begin() + static_cast<long>(size)});
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      for (unsigned value = 0; value < 256; ++value) {
+        std::vector<std::byte> changed = bytes;
+        changed[i] = static_cast<std::byte>(value);
+        what = "byte " + std::to_string(i) + ": " + std::to_string(value);
+        compare(changed);
+      }
     }
+    EXPECT_GT(found, 1000u);
   }
-  EXPECT_GT(found, 1000u);
 }
 
 }  // namespace

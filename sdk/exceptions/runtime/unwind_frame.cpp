@@ -167,7 +167,7 @@ Handler UnwindFrame::keep_facts(const CodeQuestion& question, KeptBy by, const M
   if (by == KeptBy::nothing) return Handler::unknown;
   if (facts_.personality == 0 && facts_.lsda == 0) return Handler::none;
   const std::uint64_t version = RowCache::version_of(question.registrations, by, module);
-  // Where no rule was known, no facts are: other ones of the address would only take room.
+  // An address without a rule has no facts, or such that nothing leads to: a second entry does no harm.
   Facts::Found known;
   if (question.before.number != Facts::k_nowhere)
     known = known_procedures.find(question.at, [&](const ProcedureFacts&) { return Facts::cipher(version); });

@@ -51,7 +51,8 @@ class UsualReader {
     cie.has_augmentation_data = true;
     for (const char letter : augmentation.substr(1))
       if (!read_augmentation(letter, out)) return std::nullopt;
-    if (failed_ || next_ != end_of_data || next_ > bytes_.size() || cie.pointer_encoding != k_relative)
+    if (failed_ || next_ != end_of_data || next_ > bytes_.size() ||
+        (cie.pointer_encoding != k_relative && cie.pointer_encoding != pe_absptr))
       return std::nullopt;
     cie.instructions = {bytes_.subspan(next_), 0};
     return out;
@@ -121,6 +122,8 @@ class UsualReader {
   known.cie.instructions = {};
   known.personality_encoding = usual->personality_encoding;
   known.personality_at = static_cast<std::uint8_t>(usual->personality_at);
+  known.is_relative = usual->cie.pointer_encoding == k_relative;
+  known.data_at = 2 * sizeof(std::uint32_t) + 2 * (known.is_relative ? sizeof(std::int32_t) : arch.word_size) + 1;
   known.data_size = usual->cie.lsda_encoding == pe_omit ? 0 : 4;
   // The mask has all of the CIE but for the personality routine's address.
   std::array<std::byte, sizeof(Words)> mask{};
@@ -166,7 +169,7 @@ class UsualReader {
   if (code.known->personality_at != 0)
     out.cie.personality = read(code.cie_place + code.known->personality_at, code.known->personality_encoding);
   if (code.cie->lsda_encoding != pe_omit)
-    out.lsda = read(at - segment.address + CompactCode::k_data_at, code.cie->lsda_encoding);
+    out.lsda = read(at - segment.address + code.known->data_at, code.cie->lsda_encoding);
 }
 
 }  // namespace jitunwind

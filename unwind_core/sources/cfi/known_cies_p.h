@@ -22,6 +22,8 @@ struct KnownCie {
   const Arch* arch = nullptr;
   Cie cie{};                  ///< but for its place, its personality and its instructions
   std::size_t data_size = 0;  ///< of the augmentation data of its FDEs: 4 where they name data of their own
+  std::size_t data_at = 0;    ///< where these are in an FDE, behind their size and two pointers
+  bool is_relative = false;   ///< pointers of 4 bytes, relative to their place; else absolute words
   CompactRow initial{};       ///< where its initial instructions lead to
   bool is_outermost = false;  ///< and they say that there is no caller
   std::uint8_t personality_encoding = 0;
@@ -79,8 +81,6 @@ class KnownCies {
 
 /// The parts of an FDE that rows need, as compilers make FDEs.
 struct CompactCode {
-  static constexpr std::size_t k_data_at = 17;  ///< of the augmentation data in the FDE
-
   const Cie* cie = nullptr;
   const CompactRow* initial = nullptr;  ///< where the CIE's own instructions lead to
   AddrRange range{};
@@ -92,30 +92,42 @@ struct CompactCode {
 /// and the general way 900. False: the FDE must be read in the general way, or it covers nothing.
 [[gnu::always_inline]] inline bool read_known_fde(const SectionBytes& segment, Addr at, KnownCies& cies,
                                                   const Arch& arch, CompactCode& out) noexcept {
-  constexpr std::size_t k_id_at = 4, k_code_at = 8, k_data_size_at = 16, k_data_at = CompactCode::k_data_at;
+  constexpr std::size_t k_id_at = 4, k_code_at = 8;
   const std::uint64_t available = segment.bytes.size();
   const Addr place = at - segment.address;
-  if (place >= available || available - place < k_data_at) return false;
+  if (place >= available || available - place < k_code_at) return false;
   const std::byte* const fde = segment.bytes.data() + place;
   struct {
     std::uint32_t length, cie;
-    std::int32_t code;
-    std::uint32_t code_size;
   } head;
   std::memcpy(&head, fde, sizeof head);
   const std::size_t size = std::size_t{head.length} + k_id_at;
   const Addr cie_place = place + k_id_at - head.cie;
   if (head.length >= 0xfffffff0u || size > available - place || head.cie == 0 || cie_place >= available) return false;
   const KnownCie* const known = cies.find_or_learn(segment.bytes.subspan(static_cast<std::size_t>(cie_place)), arch);
-  if (!known || head.code == 0) return false;
   // Rows do not need the augmentation data, whatever they are.
-  const std::size_t data_size = known->data_size;
-  const std::size_t instructions_at = k_data_at + data_size;
-  if (std::to_integer<std::size_t>(fde[k_data_size_at]) != data_size || size < instructions_at) return false;
-  const Addr begin = at + k_code_at + static_cast<Addr>(std::int64_t{head.code});
-  if (head.code_size == 0 || begin > ~Addr{0} - head.code_size) return false;
+  if (!known || size < known->data_at + known->data_size ||
+      std::to_integer<std::size_t>(fde[known->data_at - 1]) != known->data_size)
+    return false;
+  Addr begin = 0, code_size = 0;
+  if (known->is_relative) {
+    struct {
+      std::int32_t code;
+      std::uint32_t size;
+    } range;
+    std::memcpy(&range, fde + k_code_at, sizeof range);
+    begin = range.code == 0 ? 0 : at + k_code_at + static_cast<Addr>(std::int64_t{range.code});
+    code_size = range.size;
+  } else {
+    std::uintptr_t range[2];
+    std::memcpy(range, fde + k_code_at, sizeof range);
+    begin = range[0];
+    code_size = range[1];
+  }
+  if (begin == 0 || code_size == 0 || begin > ~Addr{0} - code_size) return false;
+  const std::size_t instructions_at = known->data_at + known->data_size;
   out.cie = &known->cie;
-  out.range = {begin, begin + head.code_size};
+  out.range = {begin, begin + code_size};
   out.instructions = {fde + instructions_at, size - instructions_at};
   out.initial = &known->initial;
   out.known = known;
