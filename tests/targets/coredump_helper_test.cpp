@@ -19,14 +19,14 @@ namespace {
 /// A program that stood still, and its core, which gcore made. Another file may have the program's name when the core
 /// is opened.
 struct Dump {
-  explicit Dump(const std::string& file = TARGET_PROGRAM) : program(file) {
-    const std::string process = std::to_string(program.process());
-    output_of("gcore -o '" + (folder / "core") + "' " + process + " 2>&1");
-    path = folder / ("core." + process);
+  explicit Dump(const std::string& file = TARGET_PROGRAM) : program(file) { write(); }
+  /// Over the core that was written before.
+  void write() const {
+    output_of("gcore -o '" + (folder / "core") + "' " + std::to_string(program.process()) + " 2>&1");
   }
   TemporaryFolder folder;
   TargetProgram program;
-  std::string path;
+  std::string path = folder / ("core." + std::to_string(program.process()));
 };
 
 /// The core of _UCD_create, as long as the object lives.
@@ -197,6 +197,28 @@ TEST(CoredumpHelper, StaysTheCoreThatItWas) {
   while (unw_step(&cursor) > 0) {
   }
   EXPECT_EQ(_UCD_add_backing_file_at_vaddr(cut.get(), in_main, TARGET_PROGRAM), -1);
+}
+
+/// A process has the same threads in each of its cores, but their registers and its memory may be others.
+// covers: HL08
+TEST(CoredumpHelper, IsNoOtherCoreOfTheSameProcess) {
+  const Dump dump;
+  const AccessorSpace space(_UCD_accessors);
+  const auto& frames = dump.program.stacks().at(dump.program.process()).frames;
+  const Addr in_main = std::ranges::find(frames, "main", &SeenFrame::name)->pc;
+  const auto takes_program = [&](const Core& core) {
+    return _UCD_add_backing_file_at_vaddr(core.get(), in_main, TARGET_PROGRAM);
+  };
+  const Core first(dump.path);
+  ASSERT_NE(first.get(), nullptr);
+  EXPECT_EQ(takes_program(first), 0);
+  dump.write();
+  EXPECT_EQ(takes_program(first), -1) << "written over";
+  const Core second(dump.path);
+  std::filesystem::copy_file(dump.path, dump.path + ".new");
+  std::filesystem::rename(dump.path + ".new", dump.path);
+  EXPECT_EQ(takes_program(second), -1) << "another file";
+  EXPECT_EQ(takes_program(Core(dump.path)), 0);
 }
 
 #ifdef KERNEL_WRITES_CORES

@@ -118,7 +118,7 @@ struct FileIdentity {
 };
 
 /// Fails with io when there is no such regular file.
-Result<FileIdentity> identify_file(const char* path) noexcept;
+[[gnu::visibility("default")]] Result<FileIdentity> identify_file(const char* path) noexcept;
 /// Identifies an open file. `real_path`, unless it is empty, receives the file's path without symbolic links,
 /// NUL-terminated, or "".
 Result<FileIdentity> identify_file(int number, std::span<char> real_path) noexcept;

@@ -1,22 +1,24 @@
 // libunwind-coredump.h: a core file as a Target.
 #include <link.h>
 
-#include <algorithm>
 #include <new>
 #include <optional>
 #include <string>
 
 #include "jitunwind/sdk/compat/target_registers_p.h"
 #include "jitunwind/sdk/compat/targets/target_answers_p.h"
+#include "jitunwind/unwind_core/image/mapped_internal.h"
 #include "jitunwind/unwind_core/uncancelled_internal.h"
 
 #include <libunwind-coredump.h>
 
 struct UCD_info {
-  UCD_info(std::string core, jitunwind::Target opened) : path(std::move(core)), target(std::move(opened)) {}
+  UCD_info(std::string core, const jitunwind::FileIdentity& of, jitunwind::Target opened)
+      : path(std::move(core)), file(of), target(std::move(opened)) {}
   const jitunwind::TargetThread& thread() const noexcept { return target.threads()[selected]; }
 
   std::string path;
+  jitunwind::FileIdentity file;
   jitunwind::TargetFolders folders{};
   jitunwind::Target target;
   std::size_t selected = 0;
@@ -27,10 +29,12 @@ inline namespace JITUNWIND_COMPAT {
 namespace {
 
 UCD_info* open_core(const char* filename) {
+  const auto file = identify_file(filename);
+  if (!file) return nullptr;
   auto target = Target::open_core(filename);
   // Registers have the numbers of this CPU's header.
   if (!target || target->arch().elf_machine != target_arch().elf_machine || target->threads().empty()) return nullptr;
-  return new UCD_info(filename, std::move(*target));
+  return new UCD_info(filename, *file, std::move(*target));
 }
 
 /// The load address of a program header's segment. The core was opened before, so it is of this CPU.
@@ -47,18 +51,14 @@ std::optional<Addr> address_of_segment(const std::string& core, int number) noex
   return segment.p_vaddr;
 }
 
-/// Another file may have the core's name by now: threads are numbered by this one's.
-bool is_same_core(const Target& again, const Target& core) {
-  return again.arch().elf_machine == core.arch().elf_machine &&
-         std::ranges::equal(again.threads(), core.threads(), {}, &TargetThread::id, &TargetThread::id);
-}
-
-/// Opens the core again, with one more file.
+/// Opens the core again, with one more file. Another file may have its name by now, or the file other contents: threads
+/// are numbered by those that were read first.
 bool add_file(UCD_info& core, Addr at, const char* filename) {
   TargetFolders folders = core.folders;
   folders.files.emplace_back(at, filename);
   auto target = Target::open_core(core.path, folders);
-  if (!target || !is_same_core(*target, core.target)) return false;
+  const auto file = identify_file(core.path.c_str());
+  if (!target || !file || *file != core.file) return false;
   core.folders = std::move(folders);
   core.target = std::move(*target);
   return true;
