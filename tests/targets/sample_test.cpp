@@ -228,6 +228,33 @@ TEST(SampleOfAProcess, IsNotReadFromAFileOfAnotherBuild) {
   EXPECT_EQ(stack.frames[0].name, "");
 }
 
+/// A process may map a file, another build that took its place, and the first one again.
+TEST(SampleOfAProcess, IsReadFromTheBuildThatEachOfItsMappingsIsOf) {
+  const std::string file = text_of_file(TARGET_PROGRAM);
+  const auto image = ElfImage::parse(std::as_bytes(std::span(file)));
+  ASSERT_TRUE(image);
+  const std::string here(reinterpret_cast<const char*>(image->build_id().data()), image->build_id().size());
+  const auto sample_of = [&](const std::string& build_id) {
+    Sample sample;
+    sample.mappings = Mappings::parse("400000-401000 r--p 0 0:0 0 " TARGET_PROGRAM "\n").all();
+    sample.mappings[0].build_id = build_id;
+    return sample;
+  };
+  for (const std::string& first : {here, std::string("gone")}) {
+    auto target = Target::from_sample(sample_of(first));
+    ASSERT_TRUE(target) << target.error().text();
+    const auto bytes_read = [&] {
+      std::array<std::byte, 32> bytes;
+      MemoryWindow window;
+      return target->space().memory.read(0x400000, bytes, window);
+    };
+    EXPECT_EQ(bytes_read(), first == here ? 32u : 0u);
+    const std::string& second = first == here ? "gone" : here;
+    ASSERT_TRUE(target->renew(sample_of(second)));
+    EXPECT_EQ(bytes_read(), second == here ? 32u : 0u);
+  }
+}
+
 TEST(MapsText, HasLinesOfTheKernelsForm) {
   const auto is_one = [](const std::string& line) { return Mappings::parse(line + "\n").all().size() == 1; };
   EXPECT_TRUE(is_one("0-1000 r--p 0 0:0 0"));

@@ -18,12 +18,13 @@ bool may_be_loaded_from(FileParts& file, MappedObject* object, std::string_view 
 
 FileParts* FileBackedMemory::file_of(const Mapping& mapping) const {
   MappedObject* const object = objects_.find_object(mapping.range.begin);
-  const std::pair key(mapping.path, object ? object->first().offset : 0);
+  const std::uint64_t begin = object ? object->first().offset : 0;
+  const std::tuple key(mapping.path, mapping.build_id, mapping.device, mapping.inode, mapping.deleted, begin);
   const auto known = open_.find(key);
   if (known != open_.end()) return known->second.get();
   if (open_.size() >= k_most_open) open_.clear();
   const std::string path = files_.host_path(mapping);
-  Mapped<FileParts> file = path.empty() ? nullptr : make_mapped<FileParts>(path.c_str(), std::span<char>{}, key.second);
+  Mapped<FileParts> file = path.empty() ? nullptr : make_mapped<FileParts>(path.c_str(), std::span<char>{}, begin);
   if (file && (!file->is_open() || !may_be_loaded_from(*file, object, mapping.build_id))) file.reset();
   return open_.emplace(key, std::move(file)).first->second.get();
 }

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <utility>
+#include <tuple>
 
 #include "jitunwind/unwind_core/image/copied_parts_p.h"
 #include "jitunwind/unwind_core/targets/mapped_modules.h"
@@ -35,9 +35,10 @@ class FileBackedMemory final : public Memory {
   const Mappings& mappings_;
   const TargetFiles& files_;
   MappedModules objects_{memory_, arch_, mappings_, files_};  // those that the memory has by itself
-  // Files by the target's path and the offset at which the object begins in the file; null: there is no such file of
-  // the target.
-  mutable std::map<std::pair<std::string, std::uint64_t>, Mapped<FileParts>> open_;
+  /// Path, build id, device, inode, whether it is deleted, and the offset at which the object begins in it.
+  using FileKey = std::tuple<std::string, std::string, std::uint64_t, std::uint64_t, bool, std::uint64_t>;
+  // Files by what mappings say of them; null: there is no such file of the target.
+  mutable std::map<FileKey, Mapped<FileParts>> open_;
 };
 
 /// Whether the object in memory can have been loaded from `file`; a null `object` is unknown. `build_id` comes from
