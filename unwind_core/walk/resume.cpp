@@ -74,18 +74,16 @@ bool read_ucontext(const AddressSpace& space, const KernelFrame& frame, std::spa
   return true;
 }
 
-/// Out of line: threads without a shadow stack have no room for this.
+/// Out of line: threads without a shadow stack have no room for this. So the walk begins in this function. The entry of
+/// its own return address is gone when it has returned; in its place is that of the call which pops them.
 [[gnu::noinline]] Result<std::uint64_t> count_entries_to_pop(const AddressSpace& space, Addr sp) noexcept {
   alignas(16) std::byte context[k_context_size];
   jitunwind_capture_context(context);
-  const auto entries =
-      with_room([&] { return shadow_stack_entries(Cursor(space, context, Cursor::Top::returned_to), sp); });
-  if (!entries) return entries;
-  return *entries + 1;  // the call that pops them
+  return with_room([&] { return shadow_stack_entries(Cursor(space, context, Cursor::Top::returned_to), sp); });
 }
 
-/// 0 without a shadow stack. `sp` is that of the frame to end in.
-Result<std::uint64_t> entries_to_pop(const AddressSpace& space, Addr sp) noexcept {
+/// 0 without a shadow stack. `sp` is that of the frame to end in. Inline: a call would have an entry of its own.
+[[gnu::always_inline]] inline Result<std::uint64_t> entries_to_pop(const AddressSpace& space, Addr sp) noexcept {
   return jitunwind_shadow_stack_pointer() == 0 ? 0 : count_entries_to_pop(space, sp);
 }
 
