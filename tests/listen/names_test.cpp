@@ -23,6 +23,7 @@
 #include "jitunwind/adapters/listen/listening_p.h"
 #include "jitunwind/adapters/listen/maps/map_follower_p.h"
 #include "jitunwind/adapters/listen/names/heard_names_p.h"
+#include "jitunwind/builders/procedure_of_fde_internal.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/unwind_core/trace/log.h"
 #include "tests/builders/placed_eh_frame.h"
@@ -54,6 +55,7 @@ class Told {
     if (begin_ != nullptr) __deregister_frame(begin_);
     begin_ = nullptr;
   }
+  void protect(int protection) { ::mprotect(const_cast<void*>(begin_), 4096, protection); }
 
  private:
   EhFrame frames_;
@@ -135,6 +137,25 @@ TEST(HeardNames, AreForgottenWithTheirOwnDescriptionAlone) {
   EXPECT_EQ(code.name_at(k_code + 4), "newer");
   EXPECT_EQ(code.row_at(k_code + 4), k_row);
   forget_description(k_code, second);
+  EXPECT_EQ(registered(), 0u);
+}
+
+/// Frames that were told to libgcc are probed before they are read, also those that a second name finds by the first:
+/// other registered code is found there by that time.
+TEST(HeardNames, KeepFramesThatWereToldAsSuch) {
+  const RegisteredCode code;
+  Told told;
+  say(k_code, 16, "first");
+  unw_dyn_info_t other = procedure_of_fde({k_code - 16, k_code + 16}, 0);
+  ASSERT_TRUE(register_procedure(&other));
+  say(k_code, 16, "second");
+  ASSERT_TRUE(cancel_procedure(&other));
+  EXPECT_EQ(code.name_at(k_code + 4), "second");
+  EXPECT_EQ(code.row_at(k_code + 4), k_row);
+  told.protect(PROT_NONE);
+  EXPECT_TRUE(code.row_at(k_code + 4).starts_with("error: ")) << code.row_at(k_code + 4);
+  told.protect(PROT_READ | PROT_WRITE);
+  told.take_back();
   EXPECT_EQ(registered(), 0u);
 }
 

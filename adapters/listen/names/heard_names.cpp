@@ -110,10 +110,10 @@ bool is_code_of_a_module(Addr at) noexcept {
   return local_modules().find(at, module) && module.text.contains(at);
 }
 
-/// The FDE that already describes the same code; 0: there is none.
-Addr known_fde(const AddrRange& code) {
+/// The name of the same code; null: there is none.
+const Named* find_named(const AddrRange& code) {
   const auto known = names().find(code.begin);
-  return known == names().end() || known->second->info.end_ip != code.end ? 0 : known->second->info.u.rti.segbase;
+  return known == names().end() || known->second->info.end_ip != code.end ? nullptr : known->second;
 }
 
 /// Forgets all names that begin in the code, and the one before it that reaches into it. The name that starts at `but`
@@ -174,7 +174,9 @@ void describe_code(const AddrRange& code, std::string_view name, Addr fde) noexc
     if (find_told(code.begin, info)) {
       if (name.empty()) return;
     } else {
-      info = procedure_without_personality(code, fde != 0 ? fde : known_fde(code));
+      // A description that is known stays what it is, which says whether its memory must be probed.
+      const Named* const known = fde == 0 ? find_named(code) : nullptr;
+      info = known != nullptr ? known->info : procedure_without_personality(code, fde);
     }
     forget_overlapped({info.start_ip, info.end_ip}, info.start_ip);
     put(info, name);
