@@ -1,4 +1,4 @@
-// FDEs of registered procedures in a table format, in their place, and the readability of that memory.
+// Which registered procedures have rows: FDEs of a table format, in their place, and the readability of that memory.
 #pragma once
 
 #include "jitunwind/dyn_info/libunwind-dynamic.h"
@@ -24,6 +24,12 @@ bool was_told(const unw_dyn_info_t& info) noexcept;
 /// Returns whether the table has one entry. Each entry of a larger table is the FDE of another procedure. Precondition: a
 /// table format.
 bool has_one_entry(const unw_dyn_info_t& info, const Arch& arch) noexcept;
+
+/// Returns whether the code matches nothing: "No match" in the table of codes, docs/directives.md "Validation".
+bool matches_nothing(const AddrRange& code, const Arch& arch) noexcept;
+inline bool matches_nothing(const unw_dyn_info_t& info, const Arch& arch) noexcept {
+  return matches_nothing(AddrRange{info.start_ip, info.end_ip}, arch);
+}
 
 /// The FDE that the procedure's table has for `at`; its bytes live as long as the hold on the procedure. Returns false
 /// when the table has none. Precondition: a table format. Signal-safe.

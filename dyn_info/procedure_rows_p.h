@@ -7,6 +7,7 @@
 
 #include "jitunwind/dyn_info/directives/directive_outcome_p.h"
 #include "jitunwind/dyn_info/directives/directives.h"
+#include "jitunwind/dyn_info/own_fde_internal.h"
 #include "jitunwind/unwind_core/memory/memory.h"
 
 namespace jitunwind {
@@ -22,12 +23,6 @@ struct DescriptionParts {
 
 /// The parts of a procedure that is registered in this process. Memory that its registration promises is not probed.
 DescriptionParts parts_of_registered(const unw_dyn_info_t& info) noexcept;
-
-/// Whether the code matches nothing: "No match" in the table of codes, docs/directives.md "Validation".
-bool matches_nothing(const AddrRange& code, const Arch& arch) noexcept;
-inline bool matches_nothing(const unw_dyn_info_t& info, const Arch& arch) noexcept {
-  return matches_nothing(AddrRange{info.start_ip, info.end_ip}, arch);
-}
 
 enum class RowAnswer : std::uint8_t {
   none,

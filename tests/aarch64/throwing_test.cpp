@@ -2,15 +2,21 @@
 #include <gtest/gtest.h>
 #include <unwind.h>
 
+#include <array>
 #include <functional>
 #include <random>
 #include <stdexcept>
 #include <string>
 
 #include "jitunwind/builders/frame_handler.h"
+#include "jitunwind/builders/procedure_of_fde_internal.h"
+#include "jitunwind/dyn_info/registry/registry.h"
 #include "tests/aarch64/a64_assembler.h"
 #include "tests/aarch64/described_frames.h"
 #include "tests/aarch64/frames.h"
+#include "tests/builders/placed_eh_frame.h"
+
+extern "C" const void* _Unwind_Find_FDE(const void* pc, void* bases);
 
 namespace jitunwind::test {
 namespace {
@@ -152,6 +158,20 @@ TEST(Aarch64Exceptions, LandWhereAHandlerSays) {
   });
   EXPECT_EQ(asked, 2);
   EXPECT_TRUE(preserved_are_magic(arrival));
+}
+
+/// Code that ends in the middle of an instruction matches nothing: docs/directives.md, "Validation".
+TEST(Aarch64Exceptions, PassNoCodeThatWalksDoNotFind) {
+  constexpr Addr k_code = 0x5'0000'0000;
+  EhFrame frames;
+  const Addr fde = frames.fde(k_code, 8) - frames.section.section().address + frames.placed().begin;
+  for (const Addr size : {6u, 8u}) {
+    unw_dyn_info_t info = procedure_of_fde({k_code, k_code + size}, fde);
+    ASSERT_TRUE(register_procedure(&info));
+    std::array<std::uintptr_t, 3> bases{};
+    EXPECT_EQ(_Unwind_Find_FDE(reinterpret_cast<const void*>(k_code + 4), bases.data()) != nullptr, size == 8) << size;
+    ASSERT_TRUE(cancel_procedure(&info));
+  }
 }
 
 TEST(Aarch64Exceptions, PassFramesOfScalableVectors) {

@@ -110,7 +110,7 @@ struct Unready {
                                                  Unready& unready) noexcept {
   const ProcedureHold hold(pc);
   if (hold.failed()) return refuse({ErrorCode::too_deep, pc, "look-ups of procedures nested too deeply"}, pc);
-  if (!hold.info()) return Kind::not_registered;
+  if (!hold.info() || matches_nothing(*hold.info(), local_space().arch)) return Kind::not_registered;
   const unw_dyn_info_t& info = *hold.info();
   if (const DerivedRecord* const record = find_derived(hold, pc)) return found(*record, info.start_ip, out);
   if (!others_asked && may_have_other_personality(info)) return Kind::others_first;
