@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "jitunwind/sdk/walk.h"
@@ -258,26 +260,40 @@ struct ScalableWalk {
   StopReason stop = StopReason::none;
 };
 
+void expect_walk_of_scalable_vectors(std::uint64_t words) {
+  ScalableWalk seen;
+  const auto walk_it = [](void* into) {
+    auto* const out = static_cast<ScalableWalk*>(into);
+    Walk walk = walk_here();
+    for (const Frame& frame : walk) out->pcs.push_back(frame.pc());
+    out->stop = walk.stop_reason();
+    std::array<void*, 64> all;
+    out->by_backtrace = jitunwind_backtrace(all.data(), all.size(), 0);
+  };
+  a64_scalable(walk_it, &seen, words == 0 ? 2 : words);
+  const auto frame = std::ranges::find(seen.pcs, address_of(a64_scalable_behind_call));
+  ASSERT_NE(frame, seen.pcs.end());
+  // No code has such frames on a CPU without such registers.
+  EXPECT_EQ(seen.stop, words == 0 ? StopReason::broken : StopReason::outermost);
+  EXPECT_EQ(seen.pcs.end() - frame > 3, words != 0);
+  EXPECT_EQ(seen.pcs.size(), static_cast<std::size_t>(seen.by_backtrace));
+}
+
 TEST(NativeAarch64, WalksFramesOfScalableVectors) {
-  const std::uint64_t words = vector_words();
-  for (int round = 0; round < 3; ++round) {
-    ScalableWalk seen;
-    const auto walk_it = [](void* into) {
-      auto* const out = static_cast<ScalableWalk*>(into);
-      Walk walk = walk_here();
-      for (const Frame& frame : walk) out->pcs.push_back(frame.pc());
-      out->stop = walk.stop_reason();
-      std::array<void*, 64> all;
-      out->by_backtrace = jitunwind_backtrace(all.data(), all.size(), 0);
-    };
-    a64_scalable(walk_it, &seen, words == 0 ? 2 : words);
-    const auto frame = std::ranges::find(seen.pcs, address_of(a64_scalable_behind_call));
-    ASSERT_NE(frame, seen.pcs.end());
-    // No code has such frames on a CPU without such registers.
-    EXPECT_EQ(seen.stop, words == 0 ? StopReason::broken : StopReason::outermost);
-    EXPECT_EQ(seen.pcs.end() - frame > 3, words != 0);
-    EXPECT_EQ(seen.pcs.size(), static_cast<std::size_t>(seen.by_backtrace));
-  }
+  for (int round = 0; round < 3; ++round) expect_walk_of_scalable_vectors(vector_words());
+}
+
+/// Each thread sets its own: PR_SVE_SET_VL of prctl(2).
+TEST(NativeAarch64, WalksFramesOfScalableVectorsOfAThreadsOwnLength) {
+  if (vector_words() == 0) return;  // no code has such frames
+  std::set<std::uint64_t> lengths;
+  for (const unsigned long bytes : {16, 32, 64})
+    std::thread([&] {
+      ASSERT_GE(::prctl(PR_SVE_SET_VL, bytes), 0);
+      lengths.insert(vector_words());
+      expect_walk_of_scalable_vectors(vector_words());
+    }).join();
+  EXPECT_GT(lengths.size(), 1u) << "this CPU has one length";
 }
 
 }  // namespace

@@ -16,6 +16,8 @@ struct ContextRecords {
   std::uint32_t kind;  ///< kind of the record with vector registers
   std::uint32_t size;  ///< size of that record
   RegNum vector_words;  ///< pseudo register: number of 8-byte words of a scalable vector
+  /// That number, which each thread may change; 0: the CPU has none. Null on other machines. Signal-safe.
+  std::uint64_t (*count_vector_words)() noexcept;
 };
 
 }  // namespace jitunwind

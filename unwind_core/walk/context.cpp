@@ -1,14 +1,10 @@
 #include "jitunwind/unwind_core/walk/context.h"
 
-#include <sys/prctl.h>
-
 #include <array>
-#include <atomic>
 #include <cstring>
 
 #include "jitunwind/unwind_core/arch/context_records_p.h"
 #include "jitunwind/unwind_core/byte_reader.h"
-#include "jitunwind/unwind_core/errno_keeper_internal.h"
 #include "jitunwind/unwind_core/walk/context_p.h"
 
 namespace jitunwind {
@@ -32,24 +28,6 @@ Status take_registers(std::span<const std::byte> block, RegClass of_class, std::
 
 bool is_stored(const RegisterInfo& reg) noexcept { return reg.ucontext >= 0 && reg.reg_class == RegClass::vector; }
 
-/// How many words of 8 bytes scalable vectors have in this process. 0: the CPU has none. Asked once, at load: a sandbox
-/// may not let the call pass later.
-std::uint64_t vector_words() noexcept {
-  static constinit std::atomic<int> kept{-1};
-  int words = kept.load(std::memory_order_relaxed);
-  if (words < 0) {
-    const ErrnoKeeper errno_stays;
-    const int length = ::prctl(PR_SVE_GET_VL);
-    words = length < 0 ? 0 : (length & PR_SVE_VL_LEN_MASK) / 8;
-    kept.store(words, std::memory_order_relaxed);
-  }
-  return static_cast<std::uint64_t>(words);
-}
-
-[[gnu::constructor]] void ask_at_load() {
-  if (host_arch()->records) (void)vector_words();
-}
-
 /// The kind of the first record in a ucontext_t of this machine; 0: there is none.
 std::uint32_t first_record(const std::byte* ucontext, const Arch& arch) noexcept {
   std::uint32_t kind = 0;
@@ -60,8 +38,9 @@ std::uint32_t first_record(const std::byte* ucontext, const Arch& arch) noexcept
 }  // namespace
 
 void add_vector_words(const Arch& arch, RegisterFile& registers) noexcept {
-  if (!arch.records) return;
-  if (const std::uint64_t words = vector_words()) registers.set(arch.column(arch.records->vector_words), words);
+  if (!arch.records || !arch.records->count_vector_words) return;
+  if (const std::uint64_t words = arch.records->count_vector_words())
+    registers.set(arch.column(arch.records->vector_words), words);
 }
 
 void add_vectors_of_ucontext(const std::byte* ucontext, const Arch& arch, RegisterFile& registers) noexcept {

@@ -1,6 +1,6 @@
-// The CPU's operations on signed addresses. All three instructions are hints, which CPUs without them execute as nops
-// (A64 instruction set, PACIA1716, PACIB1716, XPACLRI). None of them faults for any address, as the authenticating ones
-// may (FEAT_FPAC).
+// The CPU's operations on signed addresses, and the length of its vectors. Instructions of the former are hints, which
+// CPUs without them execute as nops (A64 instruction set, PACIA1716, PACIB1716, XPACLRI). None of them faults for any
+// address, as the authenticating ones may (FEAT_FPAC).
 #if defined(__aarch64__)
 #include "functions.inc"
         .section .text.hot, "ax", %progbits
@@ -32,5 +32,13 @@
         .cfi_restore x30
         ret
         end_function jitunwind_strip_signature
+
+// std::uint64_t name(), on CPUs with scalable vectors: the words of 8 bytes that one of them has in this thread. Written
+// as a number, for assemblers and options that lack it.
+        .hidden jitunwind_vector_words
+        function jitunwind_vector_words
+        .inst   0x04e0e3e0              // cntd x0
+        ret
+        end_function jitunwind_vector_words
 #endif
         .section .note.GNU-stack, "", %progbits

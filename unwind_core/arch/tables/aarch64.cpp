@@ -12,12 +12,15 @@
 #include <sys/auxv.h>
 #define JITUNWIND_IS_HOST true
 #define JITUNWIND_SIGNING &k_signing
+#define JITUNWIND_COUNT_VECTOR_WORDS &count_vector_words
 extern "C" jitunwind::Addr jitunwind_sign_with_a(jitunwind::Addr address, jitunwind::Addr modifier) noexcept;
 extern "C" jitunwind::Addr jitunwind_sign_with_b(jitunwind::Addr address, jitunwind::Addr modifier) noexcept;
 extern "C" jitunwind::Addr jitunwind_strip_signature(jitunwind::Addr address) noexcept;
+extern "C" std::uint64_t jitunwind_vector_words() noexcept;
 #else
 #define JITUNWIND_IS_HOST false
 #define JITUNWIND_SIGNING nullptr
+#define JITUNWIND_COUNT_VECTOR_WORDS nullptr
 #endif
 
 namespace jitunwind::arch {
@@ -193,9 +196,20 @@ constexpr CodePattern k_calls[] = {
     {k_blra, k_blra_mask, 4, 0},
 };
 
+#if JITUNWIND_IS_HOST
+/// The CPU tells it: a sandbox may not let a system call pass.
+std::uint64_t count_vector_words() noexcept {
+  return (::getauxval(AT_HWCAP) & HWCAP_SVE) != 0 ? jitunwind_vector_words() : 0;
+}
+#endif
+
 // FPSIMD_MAGIC
-constexpr ContextRecords k_records{
-    .first = k_fpsimd, .room = 4096, .kind = 0x46508001, .size = 528, .vector_words = 46};
+constexpr ContextRecords k_records{.first = k_fpsimd,
+                                   .room = 4096,
+                                   .kind = 0x46508001,
+                                   .size = 528,
+                                   .vector_words = 46,
+                                   .count_vector_words = JITUNWIND_COUNT_VECTOR_WORDS};
 
 constexpr RegNum k_exception_registers[] = {0, 1, 2, 3};  // x0-x3
 
