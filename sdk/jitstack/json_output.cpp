@@ -4,6 +4,9 @@
 #include <cinttypes>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "jitunwind/sdk/jitstack/output_p.h"
 
@@ -35,16 +38,62 @@ Json json_of(const SeenFrame& frame) {
   return json;
 }
 
+/// Writes a document while its lists grow: each open object ends with a list, which gets elements.
+class GrowingDocument {
+ public:
+  /// Begins an object, which becomes an element of the list that is open. `object`'s last member is an empty list.
+  void open(const Json& object) {
+    std::string text = dumped(object);
+    text.resize(text.size() - std::string_view("]\n}").size());
+    add_text(text);
+    has_elements_.push_back(false);
+  }
+  void add(const Json& element) { add_text(dumped(element)); }
+  /// `further` are members behind the list.
+  void close(const Json& further = Json::object()) {
+    const std::size_t margin = 4 * (has_elements_.size() - 1);
+    if (has_elements_.back()) write("\n" + std::string(margin + 2, ' '));
+    has_elements_.pop_back();
+    write("]");
+    for (const auto& [key, value] : further.items())
+      write(",\n" + std::string(margin + 2, ' ') + dumped(key) + ": " + dumped(value));
+    write("\n" + std::string(margin, ' ') + "}");
+  }
+  bool end() {
+    write("\n");
+    return std::fflush(stdout) == 0 && is_written_;
+  }
+
+ private:
+  /// Bytes that are not UTF-8 become U+FFFD. The output is ASCII because a terminal also obeys DEL, C1 and characters
+  /// that change the direction of writing in JSON.
+  static std::string dumped(const Json& json) { return json.dump(2, ' ', true, Json::error_handler_t::replace); }
+
+  void add_text(std::string_view text) {
+    if (!has_elements_.empty()) write(has_elements_.back() ? "," : ""), has_elements_.back() = true;
+    const std::string line_end = "\n" + std::string(4 * has_elements_.size(), ' ');
+    if (!has_elements_.empty()) write(line_end);
+    for (std::size_t end; (end = text.find('\n')) != text.npos; text.remove_prefix(end + 1))
+      write(text.substr(0, end)), write(line_end);
+    write(text);
+  }
+  void write(std::string_view text) {
+    is_written_ = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && is_written_;
+  }
+
+  std::vector<bool> has_elements_;  // of the lists that are open, the outermost first
+  bool is_written_ = true;
+};
+
 class JsonOutput final : public Output {
  public:
-  void begin_target(const std::string& core, pid_t process, std::size_t) override {
-    targets_.push_back(
-        {{"core", text_or_null(core)}, {"process", process}, {"error", Json()}, {"threads", Json::array()}});
-  }
+  JsonOutput() { document_.open({{"format", 1}, {"jitstack", JITUNWIND_VERSION_TEXT}, {"targets", Json::array()}}); }
+
+  void begin_target(const std::string& core, pid_t process, std::size_t) override { begin(core, process, Json()); }
 
   void begin_samples(const std::string& file, std::size_t) override {
     begin_target("", 0, 0);
-    targets_.back()["perf"] = file;
+    further_["perf"] = file;
   }
 
   void stack(const SeenStack& stack) override {
@@ -56,25 +105,34 @@ class JsonOutput final : public Output {
     json["stop"] = stop_reason_name(stack.stop);
     json["why"] = stack.why;
     json["frames"] = Json::array();
-    for (const SeenFrame& frame : stack.frames) json["frames"].push_back(json_of(frame));
-    targets_.back()["threads"].push_back(std::move(json));
+    document_.open(json);
+    stack.for_each(Detail::all, [&](const SeenFrame& frame) { document_.add(json_of(frame)); });
+    document_.close();
   }
 
   void failed(const std::string& core, pid_t process, const TargetError& error) override {
-    begin_target(core, process, 0);
-    targets_.back()["error"] = {{"reason", reason_name(error.reason)}, {"text", error.text()}};
+    begin(core, process, {{"reason", reason_name(error.reason)}, {"text", error.text()}});
   }
 
   bool end() override {
-    const Json document{{"format", 1}, {"jitstack", JITUNWIND_VERSION_TEXT}, {"targets", std::move(targets_)}};
-    // Bytes that are not UTF-8 become U+FFFD. The output is ASCII because a terminal also obeys DEL, C1 and characters
-    // that change the direction of writing in JSON.
-    const std::string text = document.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
-    return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+    end_target();
+    document_.close();
+    return document_.end();
   }
 
  private:
-  Json targets_ = Json::array();
+  void begin(const std::string& core, pid_t process, const Json& error) {
+    end_target();
+    document_.open({{"core", text_or_null(core)}, {"process", process}, {"error", error}, {"threads", Json::array()}});
+    has_target_ = true;
+  }
+  void end_target() {
+    if (std::exchange(has_target_, false)) document_.close(std::exchange(further_, Json::object()));
+  }
+
+  GrowingDocument document_;
+  bool has_target_ = false;
+  Json further_ = Json::object();  // members of the target that follow its threads
 };
 
 }  // namespace

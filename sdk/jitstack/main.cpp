@@ -46,7 +46,8 @@ class Run {
       progress_.show("thread " + std::to_string(++done) + " of " + std::to_string(threads.size()));
       if (!is_asked_for(thread)) continue;
       found_.push_back(thread.id);
-      const SeenStack stack = see(*target, thread, options_.rows ? Rows::yes : Rows::no, options_.guesses());
+      const SeenStack stack =
+          see(*target, thread, options_.rows ? Rows::yes : Rows::no, options_.guesses(), k_most_kept);
       progress_.clear();
       output_->stack(stack);
       if (!stack.is_whole()) worse(ExitStatus::cut_short);

@@ -14,11 +14,8 @@ bool is_jit(const Frame& frame, bool is_of_module) {
   return is_registered(frame.origin()) || (is_told && !is_of_module);
 }
 
-SeenFrame see(const Target& target, const Frame& frame, Rows rows) {
+SeenFrame see(const Target& target, const Frame& frame, Rows rows, Detail detail) {
   SeenFrame seen{.number = frame.depth(), .pc = frame.pc(), .sp = frame.sp(), .origin = frame.origin()};
-  seen.name = frame.name();
-  if (!seen.name.empty()) seen.offset = frame.offset();
-  if (const auto source = target.source_line(frame)) seen.source = source->file + ":" + std::to_string(source->line);
   const Addr at = frame.address().lookup();
   if (const Mapping* const mapping = target.mappings().find(at)) seen.module = mapping->path;
   Module module;
@@ -27,6 +24,10 @@ SeenFrame see(const Target& target, const Frame& frame, Rows rows) {
     seen.module = module.path;  // the module's code was copied to anonymous memory
   seen.is_signal_frame = frame.is_signal_frame();
   seen.is_jit = is_jit(frame, is_of_module);
+  if (detail == Detail::outline) return seen;
+  seen.name = frame.name();
+  if (!seen.name.empty()) seen.offset = frame.offset();
+  if (const auto source = target.source_line(frame)) seen.source = source->file + ":" + std::to_string(source->line);
   FrameRow row;
   if (rows == Rows::yes && frame.row(row)) seen.row = to_text(row, target.arch());
   return seen;
@@ -34,7 +35,7 @@ SeenFrame see(const Target& target, const Frame& frame, Rows rows) {
 
 }  // namespace
 
-SeenStack see(const Target& target, const TargetThread& thread, Rows rows, Guesses guesses) {
+SeenStack see(const Target& target, const TargetThread& thread, Rows rows, Guesses guesses, std::size_t most_kept) {
   SeenStack stack{.thread = thread, .signal = signal_name(thread.signal, target.arch())};
   // A walk without registers would have one frame, which would not be a real one.
   if (const auto registers = target.registers(thread); !registers) {
@@ -43,9 +44,20 @@ SeenStack see(const Target& target, const TargetThread& thread, Rows rows, Guess
     return stack;
   }
   Walk walk = target.walk(thread, guesses);
-  for (const Frame& frame : walk) stack.frames.push_back(see(target, frame, rows));
+  bool is_deep = false;
+  for (const Frame& frame : walk) {
+    if (stack.frames.size() < most_kept)
+      stack.frames.push_back(see(target, frame, rows, Detail::all));
+    else
+      is_deep = true;
+  }
   stack.stop = walk.stop_reason();
   stack.why = walk.why();
+  if (!is_deep) return stack;
+  stack.frames = {};
+  stack.walk_again = [&target, thread, rows, guesses](Detail detail, const FrameVisitor& visit) {
+    for (const Frame& frame : target.walk(thread, guesses)) visit(see(target, frame, rows, detail));
+  };
   return stack;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,10 +26,16 @@ struct SeenFrame {
   std::string row{};    ///< empty if it was not asked for, or if there is none
 };
 
+/// How much is said of each frame. An outline has neither name nor source nor row, which take the time.
+enum class Detail : bool { outline, all };
+using FrameVisitor = std::function<void(const SeenFrame&)>;
+
 struct SeenStack {
   TargetThread thread{};
-  std::string signal{};  ///< "SIGSEGV", that of the thread; "": none
-  std::vector<SeenFrame> frames{};
+  std::string signal{};             ///< "SIGSEGV", that of the thread; "": none
+  std::vector<SeenFrame> frames{};  ///< empty if walk_again is there
+  /// Walks the stack again, while the target lives. Set for a stack with more frames than are kept.
+  std::function<void(Detail, const FrameVisitor&)> walk_again{};
   StopReason stop = StopReason::none;
   std::string why{};
   struct Moment {
@@ -38,12 +45,22 @@ struct SeenStack {
   std::optional<Moment> moment{};  ///< set for a sample
 
   bool is_whole() const noexcept { return stop == StopReason::outermost; }
+  /// Visits the frames, from the innermost on.
+  void for_each(Detail detail, const FrameVisitor& visit) const {
+    if (walk_again) return walk_again(detail, visit);
+    for (const SeenFrame& frame : frames) visit(frame);
+  }
 };
 
 enum class Rows : bool { no, yes };
 
-/// Walks the stack of a thread and copies its frames. Allocates.
-SeenStack see(const Target& target, const TargetThread& thread, Rows rows, Guesses guesses);
+/// The number of frames that are kept of a stack to be written. Deeper stacks, as of endless recursion, take no more
+/// memory.
+inline constexpr std::size_t k_most_kept = 1024;
+
+/// Walks the stack of a thread and copies at most `most_kept` of its frames. Allocates.
+SeenStack see(const Target& target, const TargetThread& thread, Rows rows, Guesses guesses,
+              std::size_t most_kept = ~std::size_t{0});
 
 /// Returns "SIGSEGV", "SIGRTMIN+2" or "signal 33"; "" for 0.
 std::string signal_name(int signal, const Arch& arch);

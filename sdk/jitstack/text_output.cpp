@@ -59,11 +59,11 @@ class TextOutput final : public Output {
     if (stack.thread.fault_address) text_ += " at " + hex("0x%" PRIx64, *stack.thread.fault_address);
     text_ += "\n";
     std::size_t origins = 0, modules = 0;
-    for (const SeenFrame& frame : stack.frames) {
+    stack.for_each(Detail::outline, [&](const SeenFrame& frame) {
       origins = std::max(origins, told_origin(frame).size());
       modules = std::max(modules, std::min<std::size_t>(escaped(short_module(frame)).size(), 28));
-    }
-    for (const SeenFrame& frame : stack.frames) line(frame, origins, modules);
+    });
+    stack.for_each(Detail::all, [&](const SeenFrame& frame) { line(frame, origins, modules); });
     if (options_.why)
       text_ += std::string("  ") + (stack.is_whole() ? "" : colours_.bad) + escaped(stack.why) + colours_.off + "\n";
     else if (!stack.is_whole())
@@ -88,6 +88,7 @@ class TextOutput final : public Output {
     text_ += std::string(frame.is_jit ? colours_.off : "") + "\n";
     if (options_.rows)
       text_ += std::string("       ") + colours_.dim + (frame.row.empty() ? "no row" : frame.row) + colours_.off + "\n";
+    write();
   }
 
   void write() {

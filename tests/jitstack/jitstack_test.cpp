@@ -1,5 +1,8 @@
 // The program jitstack: its output for processes whose stacks are known, and for processes that are no targets.
 #include <jitunwind/version.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -174,6 +177,37 @@ TEST(Jitstack, PrintsNamesThatTerminalsObeyInNoOutput) {
                     (folder / "json") + "'");
   }
   std::filesystem::remove(map);
+}
+
+/// The most memory that it had, in KiB; it is run by a process of its own, which the kernel counts it for.
+long peak_of(const std::string& arguments) {
+  int ends[2];
+  EXPECT_EQ(::pipe(ends), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    rusage used{};
+    const bool is_done = jitstack(arguments).status == 0 && ::getrusage(RUSAGE_CHILDREN, &used) == 0;
+    ::_exit(is_done && ::write(ends[1], &used.ru_maxrss, sizeof used.ru_maxrss) > 0 ? 0 : 1);
+  }
+  ::close(ends[1]);
+  long peak = 0;
+  EXPECT_EQ(::read(ends[0], &peak, sizeof peak), static_cast<ssize_t>(sizeof peak));
+  ::close(ends[0]);
+  ::waitpid(child, nullptr, 0);
+  return peak;
+}
+
+/// Beyond what it reads of the stack, which has some 32 bytes a frame.
+TEST(Jitstack, NeedsNoMoreMemoryForDeepStacks) {
+  constexpr long k_more = 6 << 10;
+  const TargetProgram shallow(DEEP_PROGRAM, {"1000"}), deep(DEEP_PROGRAM, {"40000"});
+  for (const std::string option : {"", "--json ", "--rows --why "})
+    EXPECT_LT(peak_of(option + id_of(deep)), peak_of(option + id_of(shallow)) + k_more) << option;
+  const Json frames = Json::parse(jitstack("--json " + id_of(deep)).out)["targets"][0]["threads"][0]["frames"];
+  ASSERT_GT(frames.size(), 40000u);
+  for (std::size_t i = 0; i < frames.size(); ++i) ASSERT_EQ(frames[i]["number"], i);
+  const auto lines = lines_of(jitstack(id_of(deep)).out);
+  EXPECT_EQ(lines.size(), frames.size() + 3) << "process, a line without text, thread";
 }
 
 TEST(Jitstack, SaysWhatIsNoTarget) {

@@ -87,7 +87,9 @@ class Samples {
     const auto target = processes.target_of(sample);
     if (!target) return;
     const Rows rows = options_.rows ? Rows::yes : Rows::no;
-    SeenStack stack = see(**target, (*target)->threads().front(), rows, options_.guesses());
+    // A profile takes whole stacks, an output those of any depth.
+    const std::size_t most_kept = options_.output.empty() ? k_most_kept : ~std::size_t{0};
+    SeenStack stack = see(**target, (*target)->threads().front(), rows, options_.guesses(), most_kept);
     stack.thread.name = processes.name_of(sample);
     stack.moment = {sample.process, sample.time};
     if (!stack.is_whole()) status_ = std::max(status_, ExitStatus::cut_short);
