@@ -11,6 +11,7 @@
 #include "jitunwind/sdk/dialects/jit_files/debug_lines.h"
 #include "jitunwind/sdk/dialects/jit_files/erlang_entry.h"
 #include "jitunwind/sdk/dialects/object_linker_p.h"
+#include "jitunwind/unwind_core/image/compressed/decompress_internal.h"
 #include "jitunwind/unwind_core/image/elf_internal.h"
 #include "jitunwind/unwind_core/image/symbol_index_internal.h"
 #include "jitunwind/unwind_core/sort_by_internal.h"
@@ -33,6 +34,8 @@ const T* last_not_behind(const std::vector<T>& sorted, Addr at, RangeOf range_of
 
 constexpr std::string_view k_frame_sections[] = {".eh_frame", ".debug_frame"};
 constexpr std::string_view k_linked_sections[] = {".eh_frame", ".debug_frame", ".debug_line"};
+constexpr std::string_view k_decompressed_sections[] = {".debug_frame", ".debug_line", ".debug_line_str",
+                                                        ".debug_str",   ".symtab",     ".strtab"};
 
 }  // namespace
 
@@ -54,7 +57,8 @@ struct JitObject::Parts {
   const Arch& arch;
   std::vector<AddrRange> code;
   std::vector<FrameSection> frames;
-  std::vector<Entry> entries;  // ascending; of those at one address the first counts
+  const char* unread = nullptr;  // why there are frames that cannot be read; static
+  std::vector<Entry> entries;    // ascending; of those at one address the first counts
   std::optional<SymbolIndex> index;
   std::optional<DebugLines> lines;         // read when a line is first asked for
   std::vector<ErlangEntry::Range> ranges;  // of a file that is none: what it has in place of symbols
@@ -106,7 +110,12 @@ void JitObject::Parts::take_code(const ElfImage& image) {
 void JitObject::Parts::take_frames(const ElfImage& image) {
   for (const std::string_view name : k_frame_sections) {
     const auto section = image.find_section(name);
-    if (!section || (section->flags & SHF_COMPRESSED) != 0) continue;
+    if (!section) continue;
+    if ((section->flags & SHF_COMPRESSED) != 0) {
+      const auto data = read_section(image, *section);
+      unread = data ? "compressed section that makes a JIT's file too large" : data.error().what;
+      continue;
+    }
     const auto bytes = image.contents(*section);
     if (bytes.empty()) continue;
     frames.push_back({{bytes, section->address},
@@ -168,7 +177,10 @@ Result<JitObject> JitObject::read(std::vector<std::byte> file, const Arch& arch)
   if (!head) return head.error();
   if (!head->is_of(arch))
     return Error{ErrorCode::bad_structure, head->machine(), "file in GDB's list is of another CPU"};
-  if (head->type() == ET_REL) link_object(*head, file, k_linked_sections, arch);
+  const auto type = head->type();
+  decompress_sections(file, k_decompressed_sections, k_largest);
+  if (const auto linked = ElfImage::parse(file); linked && type == ET_REL)
+    link_object(*linked, file, k_linked_sections, arch);
   auto parts = std::make_unique<Parts>(std::move(file), arch);
   const auto image = parts->image();
   if (image) parts->take_code(*image);
@@ -190,6 +202,8 @@ std::span<const std::byte> JitObject::bytes() const noexcept { return parts_->fi
 
 Found JitObject::find_row(Addr at, FrameRow& out) const noexcept {
   const Parts::Entry* const entry = parts_->entry_at(at);
+  if (!entry && parts_->unread && parts_->is_of_code({at, at + 1}))
+    return Error{ErrorCode::bad_encoding, at, parts_->unread};
   if (!entry) return false;
   const Parts::FrameSection& frame = parts_->frames[entry->section];
   const CfiContext context = parts_->context_of(frame);

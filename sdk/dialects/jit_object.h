@@ -35,7 +35,7 @@ class JitObject {
 
   /// The code sections by their addresses in memory, ascending; they may overlap.
   std::span<const AddrRange> code() const noexcept;
-  /// The file, with the changes that linking made.
+  /// The file, with the changes that linking made. Sections that it had compressed are behind its end.
   std::span<const std::byte> bytes() const noexcept;
 
   /// Finds rows and names as RowSource and NameSource do. Rows refer to this object. Signal-safe.

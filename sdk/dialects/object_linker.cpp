@@ -2,12 +2,14 @@
 
 #include <elf.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 
 #include "jitunwind/unwind_core/arch/data_relocations_internal.h"
 #include "jitunwind/unwind_core/byte_reader.h"
 #include "jitunwind/unwind_core/emit/byte_writer.h"
+#include "jitunwind/unwind_core/image/compressed/decompress_internal.h"
 
 namespace jitunwind {
 namespace {
@@ -127,6 +129,29 @@ void link_object(const ElfImage& image, std::span<std::byte> file, std::span<con
       break;
     }
   }
+}
+
+void decompress_sections(std::vector<std::byte>& file, std::span<const std::string_view> sections, std::size_t most) {
+  const auto image = ElfImage::parse(file);
+  if (!image) return;
+  const std::size_t word = image->is_64() ? 8 : 4;
+  std::vector<std::byte> added;
+  for (std::size_t i = 0; i < image->section_count(); ++i) {
+    const ElfSection section = image->section(i);
+    if ((section.flags & SHF_COMPRESSED) == 0 || std::ranges::count(sections, image->name(section)) == 0) continue;
+    const auto data = read_section(*image, section);
+    if (!data || data->bytes.size() > most - file.size() - added.size()) break;
+    // Elf32_Shdr and Elf64_Shdr: two numbers of 4 bytes, then words: flags, address, offset, size.
+    const auto change = [&](std::size_t words_before, std::uint64_t value) {
+      const std::size_t at = image->header_offset(i) + 8 + words_before * word;
+      ByteWriter(std::span(file).subspan(at, word), image->big_endian()).unsigned_of(value, word);
+    };
+    change(0, section.flags & ~std::uint64_t{SHF_COMPRESSED});
+    change(2, file.size() + added.size());
+    change(3, data->bytes.size());
+    added.insert(added.end(), data->bytes.begin(), data->bytes.end());
+  }
+  file.insert(file.end(), added.begin(), added.end());
 }
 
 }  // namespace jitunwind

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "jitunwind/unwind_core/arch/arch.h"
 #include "jitunwind/unwind_core/image/elf_internal.h"
@@ -15,5 +16,10 @@ namespace jitunwind {
 /// its symbol, or if Arch::relocations lacks its relocation. No more than 2^20 relocations are applied.
 void link_object(const ElfImage& image, std::span<std::byte> file, std::span<const std::string_view> sections,
                  const Arch& arch) noexcept;
+
+/// Adds the contents of these sections, if they are compressed, at the end of the file, and has their headers lead
+/// there (gABI, chapter 4 "Section Compression"). What cannot be decompressed, or would make the file larger than
+/// `most`, stays as it is. Throws std::bad_alloc.
+void decompress_sections(std::vector<std::byte>& file, std::span<const std::string_view> sections, std::size_t most);
 
 }  // namespace jitunwind

@@ -5,7 +5,7 @@
 #include <array>
 #include <memory>
 
-#include "jitunwind/unwind_core/image/compressed/decompress_p.h"
+#include "jitunwind/unwind_core/image/compressed/decompress_internal.h"
 #include "jitunwind/unwind_core/image/copied_parts_p.h"
 #include "jitunwind/unwind_core/image/module_files_internal.h"
 #include "jitunwind/unwind_core/image/symbol_index_internal.h"

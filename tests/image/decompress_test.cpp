@@ -12,7 +12,7 @@
 #include <random>
 #include <string>
 
-#include "jitunwind/unwind_core/image/compressed/decompress_p.h"
+#include "jitunwind/unwind_core/image/compressed/decompress_internal.h"
 #include "jitunwind/unwind_core/image/module_files_internal.h"
 #include "tests/support/command.h"
 #include "tests/support/elf_builder.h"

@@ -2,6 +2,8 @@
 #include <elf.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <fstream>
 #include <iterator>
 #include <map>
 #include <string>
@@ -11,6 +13,7 @@
 #include "jitunwind/sdk/dialects/gdb_list.h"
 #include "jitunwind/sdk/dialects/jit_object.h"
 #include "jitunwind/unwind_core/emit/eh_frame.h"
+#include "jitunwind/unwind_core/image/elf_internal.h"
 #include "jitunwind/unwind_core/memory/bytes.h"
 #include "jitunwind/unwind_core/memory/local.h"
 #include "jitunwind/unwind_core/rows/row_text.h"
@@ -320,6 +323,44 @@ TEST_P(JitObjectOf32Bits, IsWhatReadelfSeesOfTheSameLinked) {
   (void)output_of(CLANG " -O1 -g -fno-pic -c -o '" + path + "' " SOURCE_FILE " " + options);
   expect_what_readelf_sees(path, LLD, arch, true);
 }
+
+#ifdef HAS_ZLIB
+/// With so many functions that sections get smaller by being compressed: otherwise they stay as they are.
+class CompressedJitObject : public testing::TestWithParam<std::pair<const char*, const char*>> {
+ protected:
+  CompressedJitObject() {
+    std::ofstream source(folder_ / "many.c");
+    for (int i = 0; i < 40; ++i) source << "int f" << i << "(int (*g)(int)) {\n  return g(" << i << ") + g(1);\n}\n";
+    source.close();
+    (void)output_of(CLANG " -O1 -g -fno-pic -fno-asynchronous-unwind-tables -c -o '" + path_ + "' -target " +
+                    GetParam().second + " '" + (folder_ / "many.c") + "'");
+    (void)output_of(BINUTILS "objcopy --compress-debug-sections=zlib '" + path_ + "'");
+  }
+  TemporaryFolder folder_;
+  std::string path_ = folder_ / "object.o";
+  const Arch& arch_ = **std::ranges::find(all_arches(), std::string_view(GetParam().first), &Arch::name);
+};
+INSTANTIATE_TEST_SUITE_P(Cpus, CompressedJitObject,
+                         testing::Values(std::pair("x86", "i386-linux-gnu"), std::pair("x86-64", "x86_64-linux-gnu")));
+
+TEST_P(CompressedJitObject, IsWhatReadelfSeesOfTheSameLinked) { expect_what_readelf_sees(path_, LLD, arch_, true); }
+
+TEST_P(CompressedJitObject, SaysWhyItsFramesCannotBeRead) {
+  RawBytes file = contents_of(path_);
+  place(file, {{".text", k_text}});
+  const auto image = ElfImage::parse(file);
+  ASSERT_TRUE(image);
+  const auto section = image->find_section(".debug_frame");
+  ASSERT_TRUE(section && (section->flags & SHF_COMPRESSED) != 0);
+  const auto middle = static_cast<std::size_t>(section->offset + section->size / 2);
+  std::ranges::fill(std::span(file).subspan(middle, 8), std::byte{0});
+  const auto object = JitObject::read(file, arch_);
+  ASSERT_TRUE(object) << object.error().what;
+  EXPECT_EQ(row_at(*object, k_text, arch_), "error: section compressed by zlib, which is broken or too large");
+  EXPECT_EQ(row_at(*object, k_text - 1, arch_), "no row");
+  EXPECT_EQ(name_at(*object, k_text), "f0");
+}
+#endif
 #endif
 
 }  // namespace

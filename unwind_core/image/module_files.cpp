@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "jitunwind/unwind_core/image/compressed/decompress_p.h"
+#include "jitunwind/unwind_core/image/compressed/decompress_internal.h"
 #include "jitunwind/unwind_core/page_internal.h"
 
 namespace jitunwind {

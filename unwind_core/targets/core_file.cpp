@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "jitunwind/unwind_core/image/compressed/decompress_p.h"
+#include "jitunwind/unwind_core/image/compressed/decompress_internal.h"
 #include "jitunwind/unwind_core/sort_by_internal.h"
 #include "jitunwind/unwind_core/targets/core_file_internal.h"
 

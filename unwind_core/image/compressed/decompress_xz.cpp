@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "jitunwind/unwind_core/image/compressed/decoder_memory_p.h"
-#include "jitunwind/unwind_core/image/compressed/decompress_p.h"
+#include "jitunwind/unwind_core/image/compressed/decompress_internal.h"
 
 namespace jitunwind {
 namespace {

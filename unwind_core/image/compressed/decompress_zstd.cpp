@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "jitunwind/unwind_core/image/compressed/decoder_memory_p.h"
-#include "jitunwind/unwind_core/image/compressed/decompress_p.h"
+#include "jitunwind/unwind_core/image/compressed/decompress_internal.h"
 
 namespace jitunwind {
 namespace {

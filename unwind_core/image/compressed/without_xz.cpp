@@ -1,5 +1,5 @@
 // Replaces decompress_xz.cpp when liblzma is not available (JITUNWIND_LZMA).
-#include "jitunwind/unwind_core/image/compressed/decompress_p.h"
+#include "jitunwind/unwind_core/image/compressed/decompress_internal.h"
 
 namespace jitunwind {
 

@@ -1,7 +1,7 @@
 // Replaces decompress_zlib.cpp when zlib is not available (JITUNWIND_ZLIB).
 #include <array>
 
-#include "jitunwind/unwind_core/image/compressed/decompress_p.h"
+#include "jitunwind/unwind_core/image/compressed/decompress_internal.h"
 
 namespace jitunwind {
 

@@ -1,5 +1,5 @@
 // Replaces decompress_zstd.cpp when libzstd is not available (JITUNWIND_ZSTD).
-#include "jitunwind/unwind_core/image/compressed/decompress_p.h"
+#include "jitunwind/unwind_core/image/compressed/decompress_internal.h"
 
 namespace jitunwind {
 
