@@ -21,8 +21,8 @@ extern const ToldPairs told_pairs;
 bool has_told_pair(const unw_dyn_info_t& info, const unw_word_t& pair) noexcept;
 bool was_told(const unw_dyn_info_t& info) noexcept;
 
-/// Returns whether the table has one entry. Each entry of a larger table is the FDE of another procedure. Precondition: a
-/// table format.
+/// Returns whether the table has one entry. Each entry of a larger table is the FDE of another procedure. Precondition:
+/// a table format.
 bool has_one_entry(const unw_dyn_info_t& info, const Arch& arch) noexcept;
 
 /// Returns whether the code matches nothing: "No match" in the table of codes, docs/directives.md "Validation".
