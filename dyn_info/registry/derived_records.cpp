@@ -21,7 +21,7 @@ DerivedRecord* DerivedRecords::at(std::uint32_t cell) const noexcept {
   return std::launder(reinterpret_cast<DerivedRecord*>(&cells_[cell]));
 }
 
-/// To the next power of two, so that it is done rarely.
+/// Grows to the next power of two, so that growing is rare.
 bool DerivedRecords::grow(NodeId id) noexcept {
   const NodeId nodes = std::max<NodeId>(std::bit_ceil(id + 1), 1024);
   if (!slots_.make_up_to(nodes - 1) || !shapes_.make_up_to(nodes - 1)) return false;
@@ -32,7 +32,7 @@ bool DerivedRecords::grow(NodeId id) noexcept {
   return false;
 }
 
-/// For the nodes and the long code that there are.
+/// Maps cells for the nodes and the long code that are registered.
 bool DerivedRecords::map_cells() noexcept {
   const std::uint64_t wanted = ready_below_ * k_cells_of_procedure + k_spare_cells + expected_cells_;
   const std::uint64_t cells = std::min(wanted, cells_.k_capacity);
@@ -42,7 +42,7 @@ bool DerivedRecords::map_cells() noexcept {
   return true;
 }
 
-/// Without it some of that code may have none: `allocate` says so.
+/// Reserves room for the records of long code. Without it some of that code may have none, which allocate() reports.
 void DerivedRecords::expect_more(std::uint64_t cells) noexcept {
   expected_cells_ += cells;
   (void)map_cells();
@@ -160,7 +160,7 @@ const DerivedRecord* DerivedRecords::find(NodeId id, AddrRange procedure, std::u
   const DerivedRecord* record = known.first();
   while (record != nullptr && !record->covers.contains(pc)) {
     const DerivedRecord* const far = record->far.load(std::memory_order_relaxed);
-    // All between are behind the pc, or all that follow are in front of it.
+    // All records between are behind the pc, or all that follow are in front of it.
     const bool skips = far != nullptr && (pc < far->covers.end || pc >= record->covers.end);
     record = skips ? far : record->next.load(std::memory_order_relaxed);
   }
@@ -180,8 +180,8 @@ bool has_one_derived(const ProcedureHold& hold) noexcept { return registry_state
 
 namespace {
 
-/// `read(answer, range)` of the newest procedure that covers `pc`, as it was at one moment; of none, nothing was read.
-/// `otherwise`: registrations came in between again and again.
+/// Returns `read(answer, range)` for the newest procedure that covers `pc`, as it was at one moment. Nothing is read if
+/// there is none. Returns `otherwise` if registrations interfered again and again.
 template <class T, class Read>
 [[gnu::always_inline]] inline T read_beside_writers(std::uint64_t pc, const T& otherwise, Read read) noexcept {
   using Kind = ProcedureIndex::Answer::Kind;

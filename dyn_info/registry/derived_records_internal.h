@@ -1,7 +1,7 @@
-// What others have derived from the description of a procedure, such as its call frame information in another form: one
-// chain of records a procedure, made when somebody first needs it, gone when the procedure is; or one record that many
-// procedures share. The memory is never unmapped, so that a look at a record of a procedure that was cancelled
-// meanwhile finds mapped bytes.
+// Records that are derived from the description of a procedure, such as its call frame information in another form. A
+// procedure has one chain of records, which are made when somebody first needs them and are freed with the procedure;
+// or it has one record that many procedures share. The memory is never unmapped, so a reader of a record whose
+// procedure was cancelled meanwhile finds mapped bytes.
 #pragma once
 
 #include <algorithm>
@@ -18,10 +18,11 @@
 
 namespace jitunwind {
 
-/// A head and size() bytes behind it. Constant from when it was published.
+/// A head and size() bytes behind it. A record is constant once it is published.
 struct DerivedRecord {
   std::atomic<DerivedRecord*> next;  ///< published before, of the same procedure
-  /// Likewise, and all between are of addresses that descend from this one's to that one's; null: `next` is not.
+  /// An older record. The addresses of the records between descend from this one's to that one's. Null if those of
+  /// `next` do not.
   std::atomic<DerivedRecord*> far;
   AddrRange covers;    ///< its addresses; in a shared one, distances from the procedure's begin and end
   const void* data;    ///< what whoever made it wants to find first
@@ -39,42 +40,43 @@ class DerivedRecords {
  public:
   constexpr DerivedRecords() noexcept = default;
 
-  // For the holder of the writers' lock.
+  // The holder of the writers' lock calls these.
 
-  /// Maps what a procedure on this node may need, since those who need it later may not: memory for one record of
-  /// average size, and, where that can be had, for more of long code. False: there is none.
+  /// Maps what a procedure on this node may need, since those who need it later may not map memory: room for one record
+  /// of average size and, if there is memory for it, for more records of long code. Returns false if there is none.
   bool make_ready(NodeId id, std::uint64_t code_size) noexcept {
     if (id >= ready_below_ && !grow(id)) return false;
     if (code_size > k_short_code) expect_more(cells_of_long(code_size));
     return true;
   }
-  /// The procedure is gone: its records may be used again, the latest ones last.
+  /// Frees the records of a procedure that is gone. The latest ones are used again last.
   void clear(NodeId id, std::uint64_t code_size) noexcept {
     if (code_size > k_short_code) expected_cells_ -= cells_of_long(code_size);
     if (any_.load(std::memory_order_relaxed)) clear_slot(id);
   }
 
-  // For anyone at any time: no lock, no system call, no waiting.
+  // Anyone may call these at any time. They take no lock, make no system call and do not wait.
 
-  /// Room for `bytes` behind the head; null: there is none. Has no owner until it is published.
+  /// Returns a record with room for `bytes` behind the head, or null if there is no room. It has no owner until it is
+  /// published.
   DerivedRecord* allocate(std::size_t bytes) noexcept;
   void give_back(DerivedRecord* record) noexcept;
-  /// The node must be held. Where somebody else was faster with the same range: their record, and `record` is given
-  /// back. Those that are published in ascending order are found in logarithmic time.
+  /// Publishes a record of a held node. If somebody else has published one of the same range, returns theirs and gives
+  /// `record` back. Records that are published in ascending order are found in logarithmic time.
   const DerivedRecord* publish(NodeId id, DerivedRecord* record) noexcept;
-  /// Gives a procedure without a record this one, which others have too, until one of its own is published. The node
-  /// must be held, and the record is never freed.
+  /// Gives a procedure without a record this one, which others have too, until one of its own is published.
+  /// Preconditions: the node is held, and the record is never freed.
   void share(NodeId id, const DerivedRecord* record) noexcept;
-  /// Null: none. Of a node that was made anew meanwhile, anything; its state tells.
+  /// Returns null if there is none. The result means nothing if the node was reused meanwhile, which its state tells.
   const DerivedRecord* find(NodeId id, AddrRange procedure, std::uint64_t pc) const noexcept;
   /// Whether the procedure has exactly one record of its own.
   bool has_one(NodeId id) const noexcept;
 
-  /// Notes the shape of a registration's code; 0: it has none. Notes of other registrations count no more.
+  /// Notes the shape of a registration's code, or 0 if it has none. Replaces the note of the node's last registration.
   void set_shape(NodeId id, std::uint64_t registration, std::uint32_t shape) noexcept {
     if (is_readable(id)) shapes_[id].store(registration << k_shape_bits | shape, std::memory_order_release);
   }
-  /// None: nothing is noted of that registration.
+  /// Returns nothing if no shape is noted for that registration.
   std::optional<std::uint32_t> shape(NodeId id, std::uint64_t registration) const noexcept {
     const std::uint64_t note = is_readable(id) ? shapes_[id].load(std::memory_order_acquire) : 0;
     if (note >> k_shape_bits != registration) return std::nullopt;
@@ -83,7 +85,7 @@ class DerivedRecords {
   static constexpr unsigned k_shape_bits = 13;
   static constexpr std::uint32_t k_most_shape = (1u << k_shape_bits) - 1;
 
-  /// Handed out so far, and free again or not.
+  /// Bytes that were handed out so far, including those that are free again.
   std::size_t bytes() const noexcept {
     return static_cast<std::size_t>(frontier_.load(std::memory_order_relaxed)) * sizeof(Cell);
   }
@@ -103,9 +105,9 @@ class DerivedRecords {
   static constexpr std::uint64_t k_short_code = 4096;
   static constexpr std::uint64_t k_longest_code = 1u << 26;  // of longer code no more is expected
 
-  /// Eight bytes for each of the code, of which none is touched until it is needed: enough where every instruction is
-  /// one byte, moves SP and saves a register (five bytes of call frame information in a record of the next power of
-  /// two).
+  /// Eight bytes for each byte of code, none of which is touched until it is needed. They suffice if every instruction
+  /// is one byte, moves SP and saves a register: that is five bytes of call frame information, in a record of the next
+  /// power of two.
   static constexpr std::uint64_t cells_of_long(std::uint64_t code_size) noexcept {
     return 8 * (std::min(code_size, k_longest_code) - k_short_code) / sizeof(Cell) + 1;
   }
@@ -117,7 +119,7 @@ class DerivedRecords {
   DerivedRecord* carve(unsigned size_class) noexcept;
   DerivedRecord* at(std::uint32_t cell) const noexcept;
 
-  /// The latest record of a node's own, or a shared one; 0: none.
+  /// The latest record of a node's own, a shared one, or 0 for none.
   class Slot {
    public:
     Slot() noexcept = default;
@@ -157,38 +159,38 @@ class DerivedRecords {
   unsigned next_set_aside_ = 0;
 };
 
-/// What is known of the newest procedure that covers an address.
+/// The answer for the newest procedure that covers an address.
 struct DerivedAnswer {
   enum class Kind : std::uint8_t { no_procedure, no_record, found };
   Kind kind = Kind::no_procedure;
   const DerivedRecord* record = nullptr;  ///< valid until the procedure is cancelled
   std::uint64_t start = 0;                ///< of the procedure
 };
-/// Reads nothing of the descriptor, so it needs no hold. `no_record` also where registrations came in between again and
-/// again: a hold answers then.
+/// Reads nothing of the descriptor, so it needs no hold. Answers `no_record` also if registrations interfered again and
+/// again; a lookup by a hold then answers.
 DerivedAnswer find_derived(std::uint64_t pc) noexcept;
-/// Of the procedure of a hold that lives; null: none that covers the address.
+/// Returns the record of a held procedure that covers the address, or null if there is none.
 const DerivedRecord* find_derived(const ProcedureHold& hold, std::uint64_t pc) noexcept;
 /// Whether the procedure has exactly one record of its own.
 bool has_one_derived(const ProcedureHold& hold) noexcept;
 
-/// What is noted of the shape of the newest procedure that covers an address.
+/// The shape that is noted for the newest procedure that covers an address.
 struct ShapeAnswer {
   std::optional<std::uint32_t> shape;  ///< none: nothing is noted, or no procedure covers the address
   AddrRange procedure{};
 };
 /// Reads nothing of the descriptor, so it needs no hold. Signal-safe.
 ShapeAnswer find_noted_shape(std::uint64_t pc) noexcept;
-/// Of the procedure of a hold that lives.
+/// Returns the shape that is noted for a held procedure.
 std::optional<std::uint32_t> shape_of(const ProcedureHold& hold) noexcept;
 void set_shape(const ProcedureHold& hold, std::uint32_t shape) noexcept;
 
-/// Room for a record that is not anybody's yet. Signal-safe.
+/// Allocates a record that has no owner yet. Signal-safe.
 DerivedRecord* allocate_derived(std::size_t bytes) noexcept;
 void give_back_derived(DerivedRecord* record) noexcept;
-/// For the procedure of a hold that lives.
+/// Publishes a record of a held procedure.
 const DerivedRecord* publish_derived(const ProcedureHold& hold, DerivedRecord* record) noexcept;
-/// The record is never given back.
+/// Shares a record that is never given back.
 void share_derived(const ProcedureHold& hold, const DerivedRecord* record) noexcept;
 
 }  // namespace jitunwind

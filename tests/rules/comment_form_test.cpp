@@ -20,7 +20,7 @@ using rules::SourceFile;
 using Lines = std::vector<std::string>;
 
 /// Folders whose every sentence is checked.
-constexpr std::string_view k_folders[]{"adapters/", "bench/", "builders/", "dyn_info/directives/",
+constexpr std::string_view k_folders[]{"adapters/", "bench/", "builders/", "dyn_info/",
                                        "examples/", "sdk/",   "tests/",    "unwind_core/"};
 
 struct Comment {
