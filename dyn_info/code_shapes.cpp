@@ -10,7 +10,6 @@
 #include "jitunwind/dyn_info/registry/index/registered_span_internal.h"
 #include "jitunwind/unwind_core/arch/arch.h"
 #include "jitunwind/unwind_core/hash.h"
-#include "jitunwind/unwind_core/memory/small_stack_internal.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
 
 namespace jitunwind {
@@ -173,11 +172,11 @@ class RegisteredShapes final : public CodeShapes {
       const CodeShape* const shape = by_number(*known.shape);
       return shape ? shape->place(known.procedure, at) : AlikePlace{};
     }
-    return with_room([&] { return place_of_new(at); });
+    return place_of_new(at);
   }
 
  private:
-  static AlikePlace place_of_new(Addr at) noexcept {
+  [[gnu::noinline]] static AlikePlace place_of_new(Addr at) noexcept {
     const ProcedureHold hold(at);
     const CodeShape* const shape = hold.info() ? find_shape(hold) : nullptr;
     return shape ? shape->place({hold.info()->start_ip, hold.info()->end_ip}, at) : AlikePlace{};
@@ -197,8 +196,9 @@ void count_shared(const DerivedRecord& record) noexcept {
 
 CodeShape* find_shape(const ProcedureHold& hold) noexcept {
   if (const auto known = shape_of(hold)) return by_number(*known);
+  const std::uint64_t forgotten = times_shapes_were_forgotten();
   CodeShape* const shape = find_by_contents(*hold.info());
-  set_shape(hold, shape ? shape->number : 0);
+  set_shape(hold, forgotten, shape ? shape->number : 0);
   return shape;
 }
 

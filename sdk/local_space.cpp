@@ -33,6 +33,7 @@ class LocalModuleVersions final : public ModuleVersions {
 
 constinit const LocalModuleVersions k_versions;
 [[gnu::section(".bss.large")]] constinit KeptRules kept_rules;
+[[gnu::section(".bss.large")]] constinit KeptRules::Table alike_rules;
 [[gnu::section(".bss.large")]] constinit UnknownCode::Table unknown_code_table;
 
 /// The space that keeps no rows makes a row for every step; it is the reference for what the other one keeps.
@@ -58,7 +59,8 @@ struct LocalSpace {
                                           &frame_pointer_source()};
   std::array<const NameSource*, 2> names{&dyn_name_source(), &elf_name_source()};
   UnknownCode unknown_code{unknown_code_table};
-  RowCache row_cache{CompactLayout(cpu), registration_changes(), k_versions, kept_rules, &registered_shapes()};
+  RowCache row_cache{CompactLayout(cpu), registration_changes(), k_versions,
+                     kept_rules,         &registered_shapes(),   &alike_rules};
   AddressSpace of_addresses{cpu, k_copied_memory, modules_of_addresses(), rows, names};
   AddressSpace of_listed_addresses{cpu, k_copied_memory, listed_modules_of_addresses(), rows, names};
   AddressSpace space;

@@ -232,9 +232,11 @@ std::optional<std::uint32_t> shape_of(const ProcedureHold& hold) noexcept {
   return registry_state.derived.shape(hold.key().node, hold.key().registration);
 }
 
-void set_shape(const ProcedureHold& hold, std::uint32_t shape) noexcept {
-  registry_state.derived.set_shape(hold.key().node, hold.key().registration, shape);
+void set_shape(const ProcedureHold& hold, std::uint64_t forgotten, std::uint32_t shape) noexcept {
+  registry_state.derived.set_shape(hold.key().node, hold.key().registration, forgotten, shape);
 }
+
+std::uint64_t times_shapes_were_forgotten() noexcept { return registry_state.derived.times_forgotten(); }
 
 void share_derived(const ProcedureHold& hold, const DerivedRecord* record) noexcept {
   registry_state.derived.share(hold.key().node, record);

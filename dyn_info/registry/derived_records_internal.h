@@ -15,6 +15,7 @@
 #include "jitunwind/dyn_info/registry/index/procedure_nodes_p.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/unwind_core/address.h"
+#include "jitunwind/unwind_core/hash.h"
 
 namespace jitunwind {
 
@@ -73,15 +74,20 @@ class DerivedRecords {
   bool has_one(NodeId id) const noexcept;
 
   /// Notes the shape of a registration's code, or 0 if it has none. Replaces the note of the node's last registration.
-  void set_shape(NodeId id, std::uint64_t registration, std::uint32_t shape) noexcept {
-    if (is_readable(id)) shapes_[id].store(registration << k_shape_bits | shape, std::memory_order_release);
+  /// `forgotten` is times_forgotten() before the description was read.
+  void set_shape(NodeId id, std::uint64_t registration, std::uint64_t forgotten, std::uint32_t shape) noexcept {
+    const std::uint64_t note = note_of(registration, forgotten) | shape;
+    if (is_readable(id)) shapes_[id].store(note, std::memory_order_release);
   }
-  /// Returns nothing if no shape is noted for that registration.
+  /// Returns nothing if no shape is noted for that registration, or if it was forgotten.
   std::optional<std::uint32_t> shape(NodeId id, std::uint64_t registration) const noexcept {
     const std::uint64_t note = is_readable(id) ? shapes_[id].load(std::memory_order_acquire) : 0;
-    if (note >> k_shape_bits != registration) return std::nullopt;
+    if ((note & ~std::uint64_t{k_most_shape}) != note_of(registration, times_forgotten())) return std::nullopt;
     return static_cast<std::uint32_t>(note & k_most_shape);
   }
+  /// Makes every note invalid.
+  void forget_shapes() noexcept { times_forgotten_.fetch_add(1, std::memory_order_seq_cst); }
+  std::uint64_t times_forgotten() const noexcept { return times_forgotten_.load(std::memory_order_acquire); }
   static constexpr unsigned k_shape_bits = 13;
   static constexpr std::uint32_t k_most_shape = (1u << k_shape_bits) - 1;
 
@@ -139,17 +145,22 @@ class DerivedRecords {
 
     std::uintptr_t word_ = 0;
   };
+  /// Without the shape.
+  static std::uint64_t note_of(std::uint64_t registration, std::uint64_t forgotten) noexcept {
+    return (registration + spread(forgotten)) << k_shape_bits;
+  }
   bool is_readable(NodeId id) const noexcept { return id < readable_below_.load(std::memory_order_acquire); }
   Slot slot(NodeId id) const noexcept { return is_readable(id) ? slots_[id].load(std::memory_order_acquire) : Slot(); }
 
   GrowingArray<std::atomic<Slot>, 10, 20, Pages::small> slots_;  // as many as nodes
-  /// Registration << k_shape_bits | shape. Registrations begin with 1.
+  /// Of each node a note of a registration, and the shape. Registrations begin with 1.
   GrowingArray<std::atomic<std::uint64_t>, 10, 20, Pages::small> shapes_;
   GrowingArray<Cell, 14, 18, Pages::small> cells_;
   std::atomic<std::uint64_t> frontier_{0};      // cells behind were never handed out
   std::atomic<std::uint64_t> cells_mapped_{0};  // at least
   std::atomic<NodeId> readable_below_{0};
   std::atomic<bool> any_{false};  // something was published once
+  std::atomic<std::uint64_t> times_forgotten_{0};
   /// A count of changes << 32 | cell + 1.
   std::array<std::atomic<std::uint64_t>, k_classes> free_{};
 
@@ -183,7 +194,8 @@ struct ShapeAnswer {
 ShapeAnswer find_noted_shape(std::uint64_t pc) noexcept;
 /// Returns the shape that is noted for a held procedure.
 std::optional<std::uint32_t> shape_of(const ProcedureHold& hold) noexcept;
-void set_shape(const ProcedureHold& hold, std::uint32_t shape) noexcept;
+void set_shape(const ProcedureHold& hold, std::uint64_t forgotten, std::uint32_t shape) noexcept;
+std::uint64_t times_shapes_were_forgotten() noexcept;
 
 /// Allocates a record that has no owner yet. Signal-safe.
 DerivedRecord* allocate_derived(std::size_t bytes) noexcept;

@@ -395,7 +395,9 @@ bool is_registered(const unw_dyn_info_t* di, Behind behind) noexcept {
 [[gnu::hot]] const CodeChanges& registration_changes() noexcept { return registry.changes; }
 
 void forget_rows(std::uint64_t begin, std::uint64_t end) noexcept {
-  if (begin < end) registry.changes.count_beside_writers(begin, end);
+  if (begin >= end) return;
+  registry.derived.forget_shapes();
+  registry.changes.count_beside_writers(begin, end);
 }
 
 unw_dyn_info_list_t* procedure_list() noexcept { return &procedure_list_head(); }

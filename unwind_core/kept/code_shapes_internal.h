@@ -35,7 +35,8 @@ class AlikePlace {
 /// The shapes of one address space's code.
 class CodeShapes {
  public:
-  /// The place of the code that is at `at` at some moment of the call. None: that code has no shape. Signal-safe.
+  /// The place of the code that is at `at` at some moment of the call. None: that code has no shape. Needs room on
+  /// the stack (small_stack_internal.h), and is signal-safe.
   virtual AlikePlace place_of(Addr at) const noexcept = 0;
 
  protected:

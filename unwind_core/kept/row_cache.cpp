@@ -21,7 +21,6 @@ void unmap_unseen(void* memory, std::size_t size) noexcept { ::munmap(memory, si
 }
 
 void RowCache::link(RulePlace from, KeptRules::Table::Number to) const noexcept {
-  if (from.next == to) return;  // of code alike: it is looked up each time
   const KeptRules::Table::Entries entries = rules.table.entries();
   if (entries.in_bounds(from.number) == from.number)
     rules.table.replace(from.number, entries.value(from.number).with_link(to));
@@ -44,12 +43,10 @@ void RowCache::link(RulePlace from, KeptRules::Table::Number to) const noexcept 
     found = rules.table.find(at, cipher_of);
     question.before.number = found.number;
     place = {};
-    if (!found.holds) found = find_alike(question, found);
     if (!found.holds) return false;
     link(question.callee, found.number);
-  } else {
-    question.before.number = found.number;
   }
+  question.before.number = found.number;
   place = RulePlace::at(found.number, found.value);
   out.rule = found.value;
   if (!out.rule.is_whole()) return false;
@@ -61,32 +58,39 @@ void RowCache::link(RulePlace from, KeptRules::Table::Number to) const noexcept 
 namespace {
 
 constexpr std::uint64_t k_cipher_of_alike = KeptRules::Table::cipher(0);
+/// Places are those of the other table: link() finds no entry there.
+constexpr std::uint32_t k_without_link = RulePlace::k_none - 1;
 
 }  // namespace
 
-[[gnu::noinline]] KeptRules::Table::Found RowCache::find_alike(
-    CodeQuestion& question, const KeptRules::Table::Found& by_address) const noexcept {
+CallerRule RowCache::find_alike(CodeQuestion& question, RulePlace& place) const noexcept {
   using Table = KeptRules::Table;
-  const AlikePlace place = code_shapes ? code_shapes->place_of(question.at) : AlikePlace{};
-  if (!place) return by_address;
-  Table::Found found = rules.table.find(place.at(), [](CallerRule) { return k_cipher_of_alike; });
-  if (!found.holds) return by_address;
-  if (rules.table.wants(question.at, by_address.number)) {
-    const std::uint64_t cipher = Table::cipher(question.registrations);
-    found.number = rules.table.keep(question.at, cipher, found.value, by_address.number);
-    question.before.number = found.number;
-    count_event(Counter::row_kept);
+  const AlikePlace shared = code_shapes ? code_shapes->place_of(question.at) : AlikePlace{};
+  if (!shared) return {};
+  const Table::Found found = alike->find(shared.at(), [](CallerRule) { return k_cipher_of_alike; });
+  if (!found.holds) return {};
+  place = {k_without_link};
+  if (rules.table.wants(question.at, question.before.number)) {
+    place = keep_wanted(question, found.value, {});
+    question.before.number = place.number;
   }
-  return found;
+  return found.value;
+}
+
+bool RowCache::find_alike(CodeQuestion& question, RulePlace& place, KeptRow& out) const noexcept {
+  out.rule = find_alike(question, place);
+  if (!out.rule.is_whole()) return false;
+  rules.shapes.row(out.rule.shape(), out.rule.cfa_words(), out.row);
+  return true;
 }
 
 void RowCache::keep_alike(AlikePlace place, const NewRow& row) const noexcept {
   const CallerRule rule = rule_of(row.compact.row, row.full.origin, KeptBy::lasting);
-  const auto before = rules.table.find(place.at(), [](CallerRule) { return k_cipher_of_alike; });
-  if (rule.kept_by() == KeptBy::nothing || before.holds || !rules.table.wants(place.at(), before.number)) return;
+  const auto before = alike->find(place.at(), [](CallerRule) { return k_cipher_of_alike; });
+  if (rule.kept_by() == KeptBy::nothing || before.holds || !alike->wants(place.at(), before.number)) return;
   const unsigned shape = row.is_compact ? rules.shapes.number_of(row.compact.row) : 0;
   const auto handler = place.has_facts() ? CallerRule::Handler::unknown : CallerRule::Handler::none;
-  (void)rules.table.keep(place.at(), k_cipher_of_alike, rule.with_shape(shape).with(handler), before.number);
+  (void)alike->keep(place.at(), k_cipher_of_alike, rule.with_shape(shape).with(handler), before.number);
 }
 
 CallerRule RowCache::find_end(const CodeQuestion& question, ModuleVersion& walked) const noexcept {
@@ -135,8 +139,8 @@ void NewRow::complete() noexcept {
   if (found && *found) {
     out.is_compact = out.compact.is_found || compact(out.full, layout, out.compact.row);
     out.is_compact_but_signed = !out.is_compact && compact_but_signed(out.full, layout, out.compact.row);
-    const AlikePlace alike(lookup.alike);
-    if (code_shapes && alike && (out.is_compact || out.is_compact_but_signed)) keep_alike(alike, out);
+    const AlikePlace shared(lookup.alike);
+    if (alike && shared && (out.is_compact || out.is_compact_but_signed)) keep_alike(shared, out);
   }
   note_new_row(*this, lookup, found, out);
   return found;

@@ -83,6 +83,7 @@ struct RowCache {
   const ModuleVersions& modules;
   KeptRules& rules;
   const CodeShapes* code_shapes = nullptr;  ///< null: each procedure is by itself
+  KeptRules::Table* alike = nullptr;        ///< the rules of code alike, to which rules by address leave their room
 
   /// True: `out` is the row at `at`. False: it is not known, or not compact. `question` is what keep() needs once the
   /// row is found, or more of it. `walked` is the module that the walk met last, or empty: modules with code on a stack
@@ -90,9 +91,12 @@ struct RowCache {
   bool find(Addr at, ModuleVersion& walked, RulePlace& place, CodeQuestion& question, KeptRow& out) const noexcept;
   /// The rule of code without a caller, if the cache has it; else none. Precondition: find() was false.
   CallerRule find_end(const CodeQuestion& question, ModuleVersion& walked) const noexcept;
-  /// Finds the rule of code alike, where none holds by the address. If that is wanted, the rule is kept by the address,
-  /// too. Returns `by_address` if there is no such rule.
-  KeptRules::Table::Found find_alike(CodeQuestion& question, const KeptRules::Table::Found& by_address) const noexcept;
+  /// Finds the rule of code alike; none: there is no such rule. If that is wanted, the rule is kept by the address,
+  /// too. Precondition: none holds by the address. Needs room on the stack (small_stack_internal.h), and is
+  /// signal-safe.
+  CallerRule find_alike(CodeQuestion& question, RulePlace& place) const noexcept;
+  /// Finds the row of code alike. False: it is not known, or not compact.
+  bool find_alike(CodeQuestion& question, RulePlace& place, KeptRow& out) const noexcept;
   /// Asks the sources of the lookup's address space for the row, and keeps it for code alike.
   Found find_new(Lookup& lookup, NewRow& out) const noexcept;
   /// Keeps what find_new() found after find() had not. Returns the rule that is kept; none: it is not.

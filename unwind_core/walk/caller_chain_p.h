@@ -51,16 +51,11 @@ class CallerChain {
 
   /// The caller uses the rule that was read, because the entry itself may belong to another address by now.
   [[gnu::hot, gnu::noinline]] Table::Found find(Addr at) noexcept {
-    const Table::Found found = rows_.rules.table.find(at, [&](CallerRule rule) { return cipher(rule, at); });
-    if (found.holds || !rows_.changes.may_count(at)) [[likely]]
-      return found;
-    CodeQuestion asked = question(at, found);
-    return rows_.find_alike(asked, found);
+    return rows_.rules.table.find(at, [&](CallerRule rule) { return cipher(rule, at); });
   }
-  /// The question to take before this frame's row is looked for. `known` is the table's answer for it. An answer that
-  /// holds may be of code alike, and is not replaced.
+  /// The question to take before this frame's row is looked for. `known` is the table's answer for its address.
   CodeQuestion question(Addr at, const Table::Found& known) const noexcept {
-    return {at, rows_.changes.number(at, everywhere_), callee_, {known.holds ? Table::k_nowhere : known.number}};
+    return {at, rows_.changes.number(at, everywhere_), callee_, {known.number}};
   }
   /// Moves `position` alone, by a rule of any kind.
   [[gnu::noinline]] Stop step_by(CallerRule rule, Position& position) noexcept;

@@ -55,9 +55,20 @@ void keep_otherwise(CallerChain& chain, const CodeQuestion& question, Cursor& be
     keep_rule(chain, question, rule, module);
 }
 
+/// Steps by the rule of code alike. Returns whether it has moved.
+bool step_by_alike(CallerChain& chain, CodeQuestion& question) noexcept {
+  RulePlace place;
+  const CallerRule rule = chain.rows().find_alike(question, place);
+  Position position = chain.position();
+  if (rule.kept_by() == KeptBy::nothing || chain.step_by(rule, position) != Stop::full) return false;
+  chain.go_to(position, place);
+  return true;
+}
+
 /// Full: it has moved. Outermost: the row says so, which needs no register. Unknown: the row does not help.
 [[gnu::hot]] Stop step_by_row(CallerChain& chain, const Table::Found& known) noexcept {
-  const CodeQuestion question = chain.question(chain.position().at, known);
+  CodeQuestion question = chain.question(chain.position().at, known);
+  if (!known.holds && step_by_alike(chain, question)) return Stop::full;
   const RowCache& rows = chain.rows();
   MemoryWindow window;
   Lookup lookup = lookup_at(chain, question.at, window);

@@ -203,7 +203,7 @@ std::optional<Result<bool>> Cursor::at_end() noexcept {
   return with_room(this, [&] { return step_by_new_row(question); });
 }
 
-[[gnu::hot]] Result<bool> Cursor::step_by_new_row(const CodeQuestion& question) noexcept {
+[[gnu::hot]] Result<bool> Cursor::step_by_new_row(CodeQuestion question) noexcept {
   const RowCache* const rows = space_->row_cache;
   if (!rows) {
     FrameRow row;
@@ -214,16 +214,18 @@ std::optional<Result<bool>> Cursor::at_end() noexcept {
     count_warm_event(Counter::kept_row_used);
     return stop(StopReason::outermost, {});
   }
+  const auto step_by = [&](const CompactRow& row) {
+    CompactCaller caller;
+    return find_caller(row, caller) && leads_to_code(caller.pc) && go_on_to(caller, row);
+  };
+  if (KeptRow alike; rows->find_alike(question, rule_place_, alike) && step_by(alike.row)) return true;
   NewRow row(rows->layout);
   Lookup asked = lookup(guesses_);
   Found found = rows->find_new(asked, row);
   if (found && !*found) found = space_->find_guess(asked, row.full);
   if (const Status taken = take(found, row.full); !taken) return stop_without_row(taken.error());
   const bool is_kept = rows->keep(question, asked, row, rule_place_).kept_by() != KeptBy::nothing;
-  CompactCaller caller;
-  const bool moved =
-      is_kept && find_caller(row.compact.row, caller) && leads_to_code(caller.pc) && go_on_to(caller, row.compact.row);
-  if (moved) return true;
+  if (is_kept && step_by(row.compact.row)) return true;
   row.complete();
   auto applied = apply(row.full);
   if (applied && !*applied) rows->keep_end(question, asked, row.full);

@@ -149,7 +149,7 @@ class Cursor : public StackPosition {
   Result<bool> apply(const FrameRow& row) noexcept;
   Result<bool> step_otherwise(const CodeQuestion& question) noexcept;
   Result<bool> step_by_row(const CodeQuestion& question) noexcept;
-  Result<bool> step_by_new_row(const CodeQuestion& question) noexcept;
+  Result<bool> step_by_new_row(CodeQuestion question) noexcept;
   Status look_for_row(FrameRow& out) noexcept { return take(ask_for_row(window_, out), out); }
   /// The sources' answer.
   Found ask_for_row(MemoryWindow& window, FrameRow& out) const noexcept;

@@ -234,8 +234,9 @@ UnwindFrame::Known UnwindFrame::look_without_keeping() noexcept {
   return found ? Known::found : fail(found.error());
 }
 
-UnwindFrame::Known UnwindFrame::look_anew(const RowCache& rows, const CodeQuestion& question) noexcept {
-  is_compact_ = false;
+UnwindFrame::Known UnwindFrame::look_anew(const RowCache& rows, CodeQuestion question) noexcept {
+  is_compact_ = rows.find_alike(question, rule_place_, kept_);
+  if (is_compact_) return find_facts(question) ? Known::found : look_at_procedure(question);
   set_procedure({});
   Lookup asked = lookup();
   NewRow row(rows.layout);

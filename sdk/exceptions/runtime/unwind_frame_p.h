@@ -76,7 +76,7 @@ class UnwindFrame : public StackPosition {
  private:
   Known fail(const Error& error) noexcept;
   Known look_at_procedure(const CodeQuestion& question) noexcept;
-  Known look_anew(const RowCache& rows, const CodeQuestion& question) noexcept;
+  Known look_anew(const RowCache& rows, CodeQuestion question) noexcept;
   Known look_without_keeping() noexcept;
   /// Finds the procedure and sets its facts. Nothing is found where nothing knows the code.
   Status find_procedure(Lookup& asked) noexcept;
