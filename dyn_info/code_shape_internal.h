@@ -25,7 +25,7 @@ struct CodeShape {
 
   std::byte* contents() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
   const std::byte* contents() const noexcept { return reinterpret_cast<const std::byte*>(this + 1); }
-  /// Of code at `at`. None: too far from the procedure's begin.
+  /// The place of code at `at`. There is none too far from the procedure's begin.
   AlikePlace place(AddrRange procedure, Addr at) const noexcept {
     const std::uint64_t position = (at - procedure.begin) / unit, end = procedure.size() / unit - tail;
     const std::uint64_t offset = position < end ? std::min(position, front) : front + 1 + (position - end);

@@ -65,7 +65,7 @@ class ShapeKey {
     }
     return true;
   }
-  /// Of one FDE, for all of the code. Instructions with addresses of their own are not plain.
+  /// Reads the table of one FDE for all of the code. Instructions with addresses of their own are not plain.
   bool read_fde(const unw_dyn_info_t& info, const Arch& arch) noexcept {
     if (!has_one_entry(info, arch)) return false;
     MemoryWindow window;
@@ -153,7 +153,7 @@ CodeShape* find_or_make(const ShapeKey& key, Addr unit) noexcept {
   return nullptr;
 }
 
-/// Of a procedure that was not asked for before.
+/// Finds the shape of a procedure that was not asked for before.
 [[gnu::noinline]] CodeShape* find_by_contents(const unw_dyn_info_t& info) noexcept {
   const Arch* const arch = host_arch();
   const AddrRange code{info.start_ip, info.end_ip};

@@ -1,4 +1,4 @@
-// Which registered procedures have rows: FDEs of a table format, in their place, and the readability of that memory.
+// The registered procedures that have rows: FDEs of a table format, in their place, and the readability of that memory.
 #pragma once
 
 #include "jitunwind/dyn_info/libunwind-dynamic.h"

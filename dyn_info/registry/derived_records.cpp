@@ -42,7 +42,7 @@ bool DerivedRecords::map_cells() noexcept {
   return true;
 }
 
-/// Reserves room for the records of long code. Without it some of that code may have none, which allocate() reports.
+/// Reserves room for the records of long code. Some of that code may have none otherwise, which allocate() reports.
 void DerivedRecords::expect_more(std::uint64_t cells) noexcept {
   expected_cells_ += cells;
   (void)map_cells();

@@ -145,7 +145,7 @@ class DerivedRecords {
 
     std::uintptr_t word_ = 0;
   };
-  /// Without the shape.
+  /// The note, without the shape.
   static std::uint64_t note_of(std::uint64_t registration, std::uint64_t forgotten) noexcept {
     return (registration + spread(forgotten)) << k_shape_bits;
   }
@@ -153,7 +153,7 @@ class DerivedRecords {
   Slot slot(NodeId id) const noexcept { return is_readable(id) ? slots_[id].load(std::memory_order_acquire) : Slot(); }
 
   GrowingArray<std::atomic<Slot>, 10, 20, Pages::small> slots_;  // as many as nodes
-  /// Of each node a note of a registration, and the shape. Registrations begin with 1.
+  /// A note for each node, of a registration, with the shape. Registrations begin with 1.
   GrowingArray<std::atomic<std::uint64_t>, 10, 20, Pages::small> shapes_;
   GrowingArray<Cell, 14, 18, Pages::small> cells_;
   std::atomic<std::uint64_t> frontier_{0};      // cells behind were never handed out

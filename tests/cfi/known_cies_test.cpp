@@ -43,7 +43,7 @@ struct Section {
 bool is_same(const EncodedPointer& a, const EncodedPointer& b) {
   return a.value == b.value && a.indirect == b.indirect;
 }
-/// Of the procedure.
+/// Personality and data of the procedure.
 bool says_the_same(const Fde& a, const Fde& b) {
   return a.address == b.address && a.size == b.size && a.range == b.range && is_same(a.lsda, b.lsda) &&
          is_same(a.cie.personality, b.cie.personality);

@@ -325,7 +325,7 @@ TEST_P(JitObjectOf32Bits, IsWhatReadelfSeesOfTheSameLinked) {
 }
 
 #ifdef HAS_ZLIB
-/// With so many functions that sections get smaller by being compressed: otherwise they stay as they are.
+/// Has so many functions that compression makes sections smaller; it leaves others as they are.
 class CompressedJitObject : public testing::TestWithParam<std::pair<const char*, const char*>> {
  protected:
   CompressedJitObject() {

@@ -1,6 +1,7 @@
-// What a resume takes off a shadow stack, on a CPU without one: a child runs instruction by instruction, and its tracer
-// does what such a CPU does. It keeps a stack of the return addresses of calls, compares each return with it, and
-// executes the two instructions that read and pop it (Intel SDM, volume 1, "Shadow Stacks"; volume 2, RDSSP, INCSSP).
+// A resume takes entries off a shadow stack. They are counted on a CPU without one: a child runs instruction by
+// instruction, and its tracer does what such a CPU does. It keeps a stack of the return addresses of calls, compares
+// each return with it, and executes the two instructions that read and pop it (Intel SDM, volume 1, "Shadow Stacks";
+// volume 2, RDSSP, INCSSP).
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/ptrace.h>
@@ -94,7 +95,7 @@ class ShadowedChild {
     if (kind != Kind::call && kind != Kind::ret) return;
     const user_regs_struct after = registers();
     if (kind == Kind::call) shadow_.push_back(word_at(after.rsp));
-    // What the child returns to from the function that forked is below its stack.
+    // The child returns from the function that forked to a place that is below its stack.
     if (kind == Kind::ret && !shadow_.empty()) expect_top(after.rip, "ret");
   }
 

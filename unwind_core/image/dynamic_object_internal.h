@@ -45,7 +45,7 @@ class [[gnu::visibility("default")]] DynamicObject {
   std::uint64_t number_at(Addr at, std::size_t size) noexcept;
   std::uint32_t u32_at(Addr at) noexcept { return static_cast<std::uint32_t>(number_at(at, 4)); }
   Addr at_run_time(Addr pointer) const noexcept;
-  /// Of a table, from entry number `first` on.
+  /// Finds the slot in a table, from entry number `first` on.
   Addr find_slot(Addr relocations, std::uint64_t size, std::uint64_t first, std::uint32_t type,
                  std::uint32_t symbol) noexcept;
   std::optional<Function> find(std::string_view name, std::uint8_t type) noexcept;

@@ -158,7 +158,7 @@ class ElfImage {
   std::size_t section_count() const noexcept { return section_count_; }
   /// Precondition: index < section_count().
   ElfSection section(std::size_t index) const noexcept;
-  /// Where the header of that section begins in the bytes. Precondition: the image is of bytes in place.
+  /// The offset of that section's header in the bytes. Precondition: the image is of bytes in place.
   std::size_t header_offset(std::size_t index) const noexcept {
     return static_cast<std::size_t>(sections_.data() - bytes_.data()) + index * section_size_;
   }

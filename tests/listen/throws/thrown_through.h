@@ -17,7 +17,7 @@ int run_through(int argc, char** argv);
 }
 
 inline void throw_it() { throw std::runtime_error("through"); }
-inline volatile int times = 0;
+inline volatile int passages = 0;
 
 using Code = jitunwind::test::ToldFrameCode;
 
@@ -49,7 +49,7 @@ struct [[gnu::packed]] ToldFrames {
 inline bool is_thrown_through(const void* code) {
   try {
     reinterpret_cast<void (*)(void (*)())>(reinterpret_cast<std::uintptr_t>(code))(throw_it);
-    times = times + 1;  // no jump in place of the call
+    passages = passages + 1;  // no jump in place of the call
   } catch (const std::runtime_error&) {
     return true;
   }

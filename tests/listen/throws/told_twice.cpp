@@ -69,12 +69,12 @@ bool is_list_heard() {
   return false;
 }
 
-/// What is kept of the frame by walks must not hide the routine from exceptions.
+/// Rules of the frame that walks keep must not hide the routine from exceptions.
 void walk() {
   auto* const backtrace = reinterpret_cast<int (*)(void**, int)>(::dlsym(RTLD_DEFAULT, "ju_backtrace"));
   std::array<void*, 16> addresses;
   if (backtrace != nullptr) (void)backtrace(addresses.data(), static_cast<int>(addresses.size()));
-  times = times + 1;
+  passages = passages + 1;
 }
 
 }  // namespace
