@@ -112,7 +112,7 @@ TEST_F(KnownCiesTest, WhateverThePersonality) {
   EXPECT_TRUE(is_known(Section(usual())));
 }
 
-// As JITs write them, which know where their code is.
+// JITs write such pointers, since they know where their code is.
 TEST_F(KnownCiesTest, WithAbsolutePointers) {
   for (const Section& section : {Section(absolute()), Section(cie_of("z", {})), Section(absolute(), {}, {})}) {
     EXPECT_EQ(same_rows(section), k_size);
@@ -183,7 +183,7 @@ TEST_F(KnownCiesTest, NotWhereThePlaceCounts) {
   EXPECT_FALSE(is_known(Section(cie_of("zPR", Bytes{0x50}.fill(7, 0).u64(0x1000).u8(0x1b), {0x0c, 7, 8, 0}))));
 }
 
-/// What JITs announce one by one: all of it is read at once, or nothing.
+/// JITs announce such sections one by one: all of one is read at once, or nothing.
 TEST(LoneFde, IsThatOfTheGeneralWay) {
   const auto bytes_of = [](const Section& section, std::size_t from, std::size_t size) {
     const SectionBytes all = section.bytes.section();

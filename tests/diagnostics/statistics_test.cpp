@@ -68,7 +68,7 @@ TEST(Statistics, WalksOfAddressesUseTheSameRows) {
   EXPECT_EQ(after.walks_of_addresses.hits > before.walks_of_addresses.hits, after.counts_hits);
 }
 
-/// Also the last frame's row, which says that there is no caller, leads on without a cursor.
+/// The last frame's row, which says that there is no caller, needs no cursor, either.
 TEST(Statistics, NoWalkOfAddressesThroughRowsNeedsACursor) {
   const JitFrame frame;
   const auto all = after_each(1, [&] { list_through(frame); });

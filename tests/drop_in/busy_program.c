@@ -1,5 +1,5 @@
-/* Keeps the processor busy in two threads, one after the other, below functions of its own. With an argument the second
-   thread works below a function that was made at run time. */
+/* Keeps the processor busy in two threads, one after the other, below functions of its own. If there is an
+   argument, the second thread works below a function that was made at run time. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <time.h>

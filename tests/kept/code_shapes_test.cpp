@@ -1,4 +1,5 @@
-// What is kept of one procedure holds for all of its shape: few rows are made, and each is that of the code there.
+// Rules that are kept of one procedure hold for all of its shape. Few rows are made, and each is that of the code
+// there.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -148,7 +149,7 @@ TEST(CodeShapes, HaveTheRowsOfTheirDescriptions) {
   EXPECT_LT(counted(Counter::row_made) - made, steps / 8);
 }
 
-/// As many as no table by addresses has room for.
+/// More than any table by addresses has room for.
 TEST(CodeShapes, AnswerForAsManyProceduresAsThereAre) {
   constexpr std::size_t k_count = 20'000;
   std::deque<Procedure> live;
@@ -162,7 +163,7 @@ TEST(CodeShapes, AnswerForAsManyProceduresAsThereAre) {
       ASSERT_EQ(stack.step(place(i) + 16), expected) << i;
     }
   }
-  // Of the procedures, and of the code that they return to.
+  // Rules of the procedures, and of the code that they return to.
   EXPECT_LT(counted(Counter::row_made) - made, 100u);
 }
 
