@@ -1,5 +1,6 @@
 #include <array>
 #include <cstring>
+#include <limits>
 #include <new>
 #include <span>
 
@@ -77,7 +78,7 @@ class ShapeKey {
     // Frames of FDEs that were not announced may have the personality of somebody else (procedure_of_fde_internal.h).
     const bool others_may_know = info.format == UNW_INFO_FORMAT_IP_OFFSET && !was_told(info);
     has_facts_ = others_may_know || cie.personality.value != 0 || fde.lsda.value != 0;
-    front_ = AlikePlace::k_most_offset;
+    front_ = std::numeric_limits<std::uint64_t>::max() / 2;  // its rows may change anywhere
     for (const std::uint64_t word :
          {cie.code_alignment, static_cast<std::uint64_t>(cie.data_alignment),
           std::uint64_t{cie.return_address} << 2 | std::uint64_t{cie.signal_frame} << 1 | cie.signed_with_b_key})

@@ -167,16 +167,16 @@ TEST(CodeShapes, AnswerForAsManyProceduresAsThereAre) {
   EXPECT_LT(counted(Counter::row_made) - made, 100u);
 }
 
-/// Code in table format: one FDE of a frame of `words` words behind the second instruction, with a CIE of its own.
+/// Code in table format: one FDE of a frame of `words` words behind so many instructions, with a CIE of its own.
 class TableProcedure {
  public:
-  TableProcedure(std::int64_t words, AddrRange code) {
+  TableProcedure(std::int64_t words, AddrRange code, std::uint32_t behind = 2) {
     const auto sp = static_cast<std::uint8_t>(k_arch.sp), ra = static_cast<std::uint8_t>(0x80 | k_arch.ra);
     CfiSection section(reinterpret_cast<std::uintptr_t>(bytes_.data()));
     CieSpec spec;
     spec.code_alignment = k_arch.unit;
     spec.return_address = k_arch.ra;
-    Bytes frame{0x42, 0x0e, static_cast<std::uint8_t>(8 * words + 8)};
+    Bytes frame = Bytes{0x04}.u32(behind).add(Bytes{0x0e, static_cast<std::uint8_t>(8 * words + 8)});
     spec.instructions = Bytes{0x0c, sp, static_cast<std::uint8_t>(k_arch.ra_in_memory ? 8 : 0)};
     (k_arch.ra_in_memory ? spec.instructions : frame).add(Bytes{ra, 1});
     const Addr cie = section.cie(spec);
@@ -214,6 +214,18 @@ TEST(CodeShapes, AreThoseOfFdesWithEqualInstructions) {
     ASSERT_EQ(stack.words_of(place(i) + 4 * k_arch.unit), i % 5) << i;
   }
   EXPECT_LT(counted(Counter::row_made) - made, steps / 8);
+}
+
+/// Code that is too far from the begin of its procedure has no place in a shape.
+TEST(CodeShapes, AreOfNoCodeThatIsTooFarAway) {
+  constexpr std::uint32_t k_far = 1u << 24;
+  const TableProcedure procedure(5, {k_code, k_code + (k_far + 64) * k_arch.unit}, k_far + 16);
+  const NumberedStack stack;
+  for (const std::uint32_t position : {4u, k_far - 2, k_far + 4, k_far + 32}) {
+    const Addr at = k_code + position * k_arch.unit;
+    ASSERT_EQ(stack.step(at), stack.true_step(at)) << position;
+    ASSERT_EQ(stack.words_of(at), position > k_far + 16 ? 5u : 0u) << position;
+  }
 }
 
 /// Shapes in turns, at one address, and over each other.
