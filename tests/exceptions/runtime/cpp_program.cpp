@@ -331,7 +331,7 @@ void system_calls() {
 volatile int stacks_asked_for = 0;
 
 /// The answer of a thread without a signal stack. Any other call ends the process.
-void answer_call(int, siginfo_t* info, void* context) {
+[[maybe_unused]] void answer_call(int, siginfo_t* info, void* context) {
   if (info->si_syscall != SYS_sigaltstack) ::_exit(7);
   auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
   *reinterpret_cast<stack_t*>(registers[REG_RSI]) = {.ss_sp = nullptr, .ss_flags = SS_DISABLE, .ss_size = 0};

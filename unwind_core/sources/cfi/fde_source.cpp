@@ -39,7 +39,7 @@ class PersonalityWords {
     std::atomic<Addr> routine{0};
     std::atomic<Addr> key{0};  ///< of what two threads write at the same time nothing else fits
   };
-  Entry& entry_of(Addr at) noexcept { return entries_[at / sizeof(Addr) % entries_.size()]; }
+  Entry& entry_of(Addr at) noexcept { return entries_[static_cast<std::size_t>(at / sizeof(Addr)) % entries_.size()]; }
 
   std::array<Entry, 16> entries_{};
 };
