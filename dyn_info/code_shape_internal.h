@@ -38,6 +38,9 @@ struct CodeShape {
 /// there is an ALIAS, there are many directives, or there is no room for another shape. Signal-safe.
 CodeShape* find_shape(const ProcedureHold& hold) noexcept;
 
+/// The place of code at `at`, which the held procedure covers; none if it has no shape. Signal-safe.
+AlikePlace place_of(const ProcedureHold& hold, Addr at) noexcept;
+
 /// Whether there is room for another record that is never freed. Shapes and their FDEs share it.
 bool has_room_for_shared() noexcept;
 void count_shared(const DerivedRecord& record) noexcept;

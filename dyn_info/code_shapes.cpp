@@ -179,8 +179,7 @@ class RegisteredShapes final : public CodeShapes {
  private:
   [[gnu::noinline]] static AlikePlace place_of_new(Addr at) noexcept {
     const ProcedureHold hold(at);
-    const CodeShape* const shape = hold.info() ? find_shape(hold) : nullptr;
-    return shape ? shape->place({hold.info()->start_ip, hold.info()->end_ip}, at) : AlikePlace{};
+    return hold.info() ? jitunwind::place_of(hold, at) : AlikePlace{};
   }
 };
 constexpr RegisteredShapes k_registered_shapes;
@@ -201,6 +200,11 @@ CodeShape* find_shape(const ProcedureHold& hold) noexcept {
   CodeShape* const shape = find_by_contents(*hold.info());
   set_shape(hold, forgotten, shape ? shape->number : 0);
   return shape;
+}
+
+AlikePlace place_of(const ProcedureHold& hold, Addr at) noexcept {
+  const CodeShape* const shape = find_shape(hold);
+  return shape ? shape->place({hold.info()->start_ip, hold.info()->end_ip}, at) : AlikePlace{};
 }
 
 const CodeShapes& registered_shapes() noexcept { return k_registered_shapes; }

@@ -27,9 +27,7 @@ class RegisteredProcedures final : public Procedures {
     if (!hold.info() || matches_nothing(*hold.info(), lookup.space.arch)) return RowAnswer::none;
     const auto answer = ask_procedure(*hold.info(), parts_of_registered(*hold.info()), at, lookup, row, outcome);
     // Nothing comes between the row and its place, because both are of what is held.
-    const bool is_wanted = lookup.compact && at == lookup.at.lookup();
-    const CodeShape* const shape = is_wanted ? find_shape(hold) : nullptr;
-    if (shape) lookup.alike = shape->place({hold.info()->start_ip, hold.info()->end_ip}, at).at();
+    if (lookup.compact && at == lookup.at.lookup()) lookup.alike = place_of(hold, at).at();
     return answer;
   }
 };

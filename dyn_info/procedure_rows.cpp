@@ -308,8 +308,8 @@ DescriptionParts parts_of_registered(const unw_dyn_info_t& info) noexcept {
 }
 
 bool has_one_entry(const unw_dyn_info_t& info, const Arch& arch) noexcept {
-  const std::size_t entry = info.format == UNW_INFO_FORMAT_REMOTE_TABLE_64 ? 16 : 8;
-  return info.u.rti.table_len == entry / arch.word_size;
+  const Result<FdeTable> table = table_of(info, arch);
+  return table && table->count == 1;
 }
 
 bool has_common_form(const Fde& fde) noexcept {
