@@ -11,7 +11,6 @@
 #include "jitunwind/sdk/dialects/jit_files/debug_lines.h"
 #include "jitunwind/sdk/dialects/jit_files/erlang_entry.h"
 #include "jitunwind/sdk/dialects/object_linker_p.h"
-#include "jitunwind/unwind_core/image/compressed/decompress_internal.h"
 #include "jitunwind/unwind_core/image/elf_internal.h"
 #include "jitunwind/unwind_core/image/symbol_index_internal.h"
 #include "jitunwind/unwind_core/sort_by_internal.h"
@@ -80,7 +79,7 @@ struct JitObject::Parts {
             .text_begins_code = true};
   }
   void take_code(const ElfImage& image);
-  void take_frames(const ElfImage& image);
+  void take_frames(const ElfImage& image, const char* why_compressed);
   void read_entries(std::uint8_t section);
   const Entry* entry_at(Addr at) const noexcept;
   /// Returns false if the entry cannot be read any more.
@@ -107,13 +106,12 @@ void JitObject::Parts::take_code(const ElfImage& image) {
   sort_by(code, &AddrRange::begin);
 }
 
-void JitObject::Parts::take_frames(const ElfImage& image) {
+void JitObject::Parts::take_frames(const ElfImage& image, const char* why_compressed) {
   for (const std::string_view name : k_frame_sections) {
     const auto section = image.find_section(name);
     if (!section) continue;
     if ((section->flags & SHF_COMPRESSED) != 0) {
-      const auto data = read_section(image, *section);
-      unread = data ? "compressed section that makes a JIT's file too large" : data.error().what;
+      unread = why_compressed ? why_compressed : "compressed section that is loaded";
       continue;
     }
     const auto bytes = image.contents(*section);
@@ -178,14 +176,14 @@ Result<JitObject> JitObject::read(std::vector<std::byte> file, const Arch& arch)
   if (!head->is_of(arch))
     return Error{ErrorCode::bad_structure, head->machine(), "file in GDB's list is of another CPU"};
   const auto type = head->type();
-  decompress_sections(file, k_decompressed_sections, k_largest);
+  const char* const why_compressed = decompress_sections(file, k_decompressed_sections, k_largest);
   if (const auto linked = ElfImage::parse(file); linked && type == ET_REL)
     link_object(*linked, file, k_linked_sections, arch);
   auto parts = std::make_unique<Parts>(std::move(file), arch);
   const auto image = parts->image();
   if (image) parts->take_code(*image);
   if (parts->code.empty()) return Error{ErrorCode::bad_structure, 0, "file in GDB's list says of no code where it is"};
-  parts->take_frames(*image);
+  parts->take_frames(*image, why_compressed);
   const SymbolTable table{&*image, image->symbols(SHT_SYMTAB)};
   if (table.symbols.count() > k_many_symbols)
     if (auto made = SymbolIndex::make({&table, 1})) parts->index.emplace(std::move(*made));

@@ -131,16 +131,22 @@ void link_object(const ElfImage& image, std::span<std::byte> file, std::span<con
   }
 }
 
-void decompress_sections(std::vector<std::byte>& file, std::span<const std::string_view> sections, std::size_t most) {
+const char* decompress_sections(std::vector<std::byte>& file, std::span<const std::string_view> sections,
+                                std::size_t most) {
   const auto image = ElfImage::parse(file);
-  if (!image) return;
+  if (!image) return nullptr;
   const std::size_t word = image->is_64() ? 8 : 4;
   std::vector<std::byte> added;
+  const char* why = nullptr;
   for (std::size_t i = 0; i < image->section_count(); ++i) {
     const ElfSection section = image->section(i);
     if ((section.flags & SHF_COMPRESSED) == 0 || std::ranges::count(sections, image->name(section)) == 0) continue;
     const auto data = read_section(*image, section);
-    if (!data || data->bytes.size() > most - file.size() - added.size()) break;
+    if (!data)
+      why = data.error().what;
+    else if (data->bytes.size() > most - file.size() - added.size())
+      why = "compressed section that makes a file too large";
+    if (why) break;
     // Elf32_Shdr and Elf64_Shdr: two numbers of 4 bytes, then words: flags, address, offset, size.
     const auto change = [&](std::size_t words_before, std::uint64_t value) {
       const std::size_t at = image->header_offset(i) + 8 + words_before * word;
@@ -152,6 +158,7 @@ void decompress_sections(std::vector<std::byte>& file, std::span<const std::stri
     added.insert(added.end(), data->bytes.begin(), data->bytes.end());
   }
   file.insert(file.end(), added.begin(), added.end());
+  return why;
 }
 
 }  // namespace jitunwind

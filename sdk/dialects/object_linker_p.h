@@ -18,8 +18,9 @@ void link_object(const ElfImage& image, std::span<std::byte> file, std::span<con
                  const Arch& arch) noexcept;
 
 /// Adds the contents of these sections, if they are compressed, at the end of the file, and has their headers lead
-/// there (gABI, chapter 4 "Section Compression"). A section that cannot be decompressed, or would make the file larger
-/// than `most`, stays as it is. Throws std::bad_alloc.
-void decompress_sections(std::vector<std::byte>& file, std::span<const std::string_view> sections, std::size_t most);
+/// there (gABI, chapter 4 "Section Compression"). The first section that cannot be decompressed, or would make the
+/// file larger than `most`, stays as it is, and so do those behind it. Returns why, or null. Throws std::bad_alloc.
+const char* decompress_sections(std::vector<std::byte>& file, std::span<const std::string_view> sections,
+                                std::size_t most);
 
 }  // namespace jitunwind
