@@ -59,8 +59,8 @@ struct LocalSpace {
                                           &frame_pointer_source()};
   std::array<const NameSource*, 2> names{&dyn_name_source(), &elf_name_source()};
   UnknownCode unknown_code{unknown_code_table};
-  RowCache row_cache{CompactLayout(cpu), registration_changes(), k_versions,
-                     kept_rules,         &registered_shapes(),   &alike_rules};
+  AlikeRules alike{registered_shapes(), alike_rules};
+  RowCache row_cache{CompactLayout(cpu), registration_changes(), k_versions, kept_rules, &alike};
   AddressSpace of_addresses{cpu, k_copied_memory, modules_of_addresses(), rows, names};
   AddressSpace of_listed_addresses{cpu, k_copied_memory, listed_modules_of_addresses(), rows, names};
   AddressSpace space;

@@ -65,9 +65,9 @@ constexpr std::uint32_t k_without_link = RulePlace::k_none - 1;
 
 CallerRule RowCache::find_alike(CodeQuestion& question, RulePlace& place) const noexcept {
   using Table = KeptRules::Table;
-  const AlikePlace shared = code_shapes ? code_shapes->place_of(question.at) : AlikePlace{};
+  const AlikePlace shared = alike ? alike->shapes.place_of(question.at) : AlikePlace{};
   if (!shared) return {};
-  const Table::Found found = alike->find(shared.at(), [](CallerRule) { return k_cipher_of_alike; });
+  const Table::Found found = alike->table.find(shared.at(), [](CallerRule) { return k_cipher_of_alike; });
   if (!found.holds) return {};
   place = {k_without_link};
   if (rules.table.wants(question.at, question.before.number)) {
@@ -86,11 +86,11 @@ bool RowCache::find_alike(CodeQuestion& question, RulePlace& place, KeptRow& out
 
 void RowCache::keep_alike(AlikePlace place, const NewRow& row) const noexcept {
   const CallerRule rule = rule_of(row.compact.row, row.full.origin, KeptBy::lasting);
-  const auto before = alike->find(place.at(), [](CallerRule) { return k_cipher_of_alike; });
-  if (rule.kept_by() == KeptBy::nothing || before.holds || !alike->wants(place.at(), before.number)) return;
+  const auto before = alike->table.find(place.at(), [](CallerRule) { return k_cipher_of_alike; });
+  if (rule.kept_by() == KeptBy::nothing || before.holds || !alike->table.wants(place.at(), before.number)) return;
   const unsigned shape = row.is_compact ? rules.shapes.number_of(row.compact.row) : 0;
   const auto handler = place.has_facts() ? CallerRule::Handler::unknown : CallerRule::Handler::none;
-  (void)alike->keep(place.at(), k_cipher_of_alike, rule.with_shape(shape).with(handler), before.number);
+  (void)alike->table.keep(place.at(), k_cipher_of_alike, rule.with_shape(shape).with(handler), before.number);
 }
 
 CallerRule RowCache::find_end(const CodeQuestion& question, ModuleVersion& walked) const noexcept {

@@ -76,14 +76,19 @@ struct CodeQuestion {
   RulePlace callee{};
   RulePlace before{};  ///< the entry of the address that holds no more
 };
+/// The rules of code alike. They have a table of their own, so that they take no room of rules by address.
+struct AlikeRules {
+  const CodeShapes& shapes;
+  KeptRules::Table& table;
+};
+
 /// The parts that an address space needs to keep rows. Immutable but for the rules.
 struct RowCache {
   CompactLayout layout;
   const CodeChanges& changes;  ///< of what is registered
   const ModuleVersions& modules;
   KeptRules& rules;
-  const CodeShapes* code_shapes = nullptr;  ///< null: each procedure is by itself
-  KeptRules::Table* alike = nullptr;        ///< the rules of code alike, to which rules by address leave their room
+  const AlikeRules* alike = nullptr;  ///< null: each procedure is by itself
 
   /// True: `out` is the row at `at`. False: it is not known, or not compact. `question` is what keep() needs once the
   /// row is found, or more of it. `walked` is the module that the walk met last, or empty: modules with code on a stack
