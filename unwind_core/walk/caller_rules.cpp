@@ -76,8 +76,9 @@ bool step_by_alike(CallerChain& chain, CodeQuestion& question) noexcept {
   const Found found = rows.find_new(lookup, row);
   if (!found || !*found) return Stop::unknown;
   if (!row.is_compact && !row.is_compact_but_signed) {
+    if (!rows.says_end(row.full)) return Stop::unknown;
     rows.keep_end(question, lookup, row.full);
-    return rows.says_end(row.full) ? Stop::outermost : Stop::unknown;
+    return Stop::outermost;
   }
   const RowOrigin origin = row.full.origin;
   const CallerRule rule = rows.rule_of(row.compact.row, origin, RowCache::kept_by(row.full, lookup));

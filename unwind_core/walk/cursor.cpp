@@ -214,18 +214,18 @@ std::optional<Result<bool>> Cursor::at_end() noexcept {
     count_warm_event(Counter::kept_row_used);
     return stop(StopReason::outermost, {});
   }
-  const auto step_by = [&](const CompactRow& row) {
+  const auto has_left_by = [&](const CompactRow& row) {
     CompactCaller caller;
     return find_caller(row, caller) && leads_to_code(caller.pc) && go_on_to(caller, row);
   };
-  if (KeptRow alike; rows->find_alike(question, rule_place_, alike) && step_by(alike.row)) return true;
+  if (KeptRow alike; rows->find_alike(question, rule_place_, alike) && has_left_by(alike.row)) return true;
   NewRow row(rows->layout);
   Lookup asked = lookup(guesses_);
   Found found = rows->find_new(asked, row);
   if (found && !*found) found = space_->find_guess(asked, row.full);
   if (const Status taken = take(found, row.full); !taken) return stop_without_row(taken.error());
   const bool is_kept = rows->keep(question, asked, row, rule_place_).kept_by() != KeptBy::nothing;
-  if (is_kept && step_by(row.compact.row)) return true;
+  if (is_kept && has_left_by(row.compact.row)) return true;
   row.complete();
   auto applied = apply(row.full);
   if (applied && !*applied) rows->keep_end(question, asked, row.full);
