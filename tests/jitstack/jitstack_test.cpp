@@ -203,9 +203,9 @@ TEST(Jitstack, NeedsNoMoreMemoryForDeepStacks) {
   constexpr long k_more = 6 << 10;
   constexpr std::size_t k_deep = k_is_sanitized ? 3000 : 40'000;
   const TargetProgram shallow(DEEP_PROGRAM, {"1000"}), deep(DEEP_PROGRAM, {std::to_string(k_deep)});
-  for (const std::string option : {"", "--json ", "--rows --why "}) {
-    if (k_is_sanitized) break;  // a sanitizer keeps memory that is given back
-    EXPECT_LT(peak_of(option + id_of(deep)), peak_of(option + id_of(shallow)) + k_more) << option;
+  if (!k_is_sanitized) {  // a sanitizer keeps memory that is given back
+    for (const std::string option : {"", "--json ", "--rows --why "})
+      EXPECT_LT(peak_of(option + id_of(deep)), peak_of(option + id_of(shallow)) + k_more) << option;
   }
   const Json frames = Json::parse(jitstack("--json " + id_of(deep)).out)["targets"][0]["threads"][0]["frames"];
   ASSERT_GT(frames.size(), k_deep);
