@@ -345,20 +345,25 @@ INSTANTIATE_TEST_SUITE_P(Cpus, CompressedJitObject,
 
 TEST_P(CompressedJitObject, IsWhatReadelfSeesOfTheSameLinked) { expect_what_readelf_sees(path_, LLD, arch_, true); }
 
+/// The frames, or a section in front of them, are broken.
 TEST_P(CompressedJitObject, SaysWhyItsFramesCannotBeRead) {
-  RawBytes file = contents_of(path_);
-  place(file, {{".text", k_text}});
-  const auto image = ElfImage::parse(file);
-  ASSERT_TRUE(image);
-  const auto section = image->find_section(".debug_frame");
-  ASSERT_TRUE(section && (section->flags & SHF_COMPRESSED) != 0);
-  const auto middle = static_cast<std::size_t>(section->offset + section->size / 2);
-  std::ranges::fill(std::span(file).subspan(middle, 8), std::byte{0});
-  const auto object = JitObject::read(file, arch_);
-  ASSERT_TRUE(object) << object.error().what;
-  EXPECT_EQ(row_at(*object, k_text, arch_), "error: section compressed by zlib, which is broken or too large");
-  EXPECT_EQ(row_at(*object, k_text - 1, arch_), "no row");
-  EXPECT_EQ(name_at(*object, k_text), "f0");
+  for (const char* const name : {".debug_frame", ".debug_str"}) {
+    RawBytes file = contents_of(path_);
+    place(file, {{".text", k_text}});
+    const auto image = ElfImage::parse(file);
+    ASSERT_TRUE(image);
+    const auto section = image->find_section(name), frames = image->find_section(".debug_frame");
+    ASSERT_TRUE(section && (section->flags & SHF_COMPRESSED) != 0) << name;
+    ASSERT_TRUE(frames && frames->offset >= section->offset && (frames->flags & SHF_COMPRESSED) != 0) << name;
+    const auto middle = static_cast<std::size_t>(section->offset + section->size / 2);
+    std::ranges::fill(std::span(file).subspan(middle, 8), std::byte{0});
+    const auto object = JitObject::read(file, arch_);
+    ASSERT_TRUE(object) << object.error().what;
+    EXPECT_EQ(row_at(*object, k_text, arch_), "error: section compressed by zlib, which is broken or too large")
+        << name;
+    EXPECT_EQ(row_at(*object, k_text - 1, arch_), "no row");
+    EXPECT_EQ(name_at(*object, k_text), "f0");
+  }
 }
 #endif
 #endif
