@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "jitunwind/adapters/gdb_jit/jit_interface_p.h"
-#include "jitunwind/unwind_core/image/mapped_internal.h"
 #include "jitunwind/unwind_core/image/module_files_internal.h"
+#include "jitunwind/unwind_core/memory/own/mapped_internal.h"
 #include "jitunwind/unwind_core/modules/object_list_internal.h"
 
 namespace jitunwind {

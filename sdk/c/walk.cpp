@@ -8,8 +8,8 @@
 #include "jitunwind/sdk/dump.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/sdk/walk_thread.h"
-#include "jitunwind/unwind_core/kept/cursor_step_internal.h"
 #include "jitunwind/unwind_core/walk/address_walk_internal.h"
+#include "jitunwind/unwind_core/walk/cursor_step_internal.h"
 #include "jitunwind/unwind_core/walk/resume.h"
 
 using jitunwind::Cursor;

@@ -1,7 +1,7 @@
 #include "jitunwind/sdk/targets/target_rows_p.h"
 
 #include "jitunwind/sdk/local_space.h"
-#include "jitunwind/unwind_core/image/spare_blocks_internal.h"
+#include "jitunwind/unwind_core/memory/own/spare_blocks_internal.h"
 #include "jitunwind/unwind_core/page_internal.h"
 
 namespace jitunwind {

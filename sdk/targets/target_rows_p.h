@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include "jitunwind/unwind_core/image/mapped_internal.h"
 #include "jitunwind/unwind_core/kept/row_cache_internal.h"
+#include "jitunwind/unwind_core/memory/own/mapped_internal.h"
 #include "jitunwind/unwind_core/targets/mapped_modules.h"
 
 namespace jitunwind {

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "jitunwind/unwind_core/image/spare_blocks_internal.h"
 #include "jitunwind/unwind_core/memory/kept_pages_internal.h"
+#include "jitunwind/unwind_core/memory/own/spare_blocks_internal.h"
 #include "jitunwind/unwind_core/targets/copied_entries_p.h"
 
 namespace jitunwind::test {

@@ -9,8 +9,8 @@
 
 #include "jitunwind/unwind_core/address.h"
 #include "jitunwind/unwind_core/errno_keeper_internal.h"
-#include "jitunwind/unwind_core/image/mapped_internal.h"
 #include "jitunwind/unwind_core/memory/memory.h"
+#include "jitunwind/unwind_core/memory/own/mapped_internal.h"
 #include "jitunwind/unwind_core/uncancelled_internal.h"
 
 namespace jitunwind {

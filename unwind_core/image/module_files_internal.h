@@ -13,8 +13,8 @@
 
 #include "jitunwind/unwind_core/image/copied_parts_p.h"
 #include "jitunwind/unwind_core/image/elf_internal.h"
-#include "jitunwind/unwind_core/image/mapped_internal.h"
 #include "jitunwind/unwind_core/image/symbol_index_internal.h"
+#include "jitunwind/unwind_core/memory/own/mapped_internal.h"
 
 namespace jitunwind {
 

@@ -20,7 +20,7 @@
 #include <string_view>
 
 #include "jitunwind/unwind_core/image/elf_internal.h"
-#include "jitunwind/unwind_core/image/mapped_internal.h"
+#include "jitunwind/unwind_core/memory/own/mapped_internal.h"
 #include "jitunwind/unwind_core/module.h"
 
 namespace jitunwind {

@@ -16,14 +16,10 @@
 #include "jitunwind/unwind_core/hash.h"
 #include "jitunwind/unwind_core/kept/met_before_p.h"
 #include "jitunwind/unwind_core/kept/number_index_p.h"
+#include "jitunwind/unwind_core/memory/own/mapped_internal.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {
-
-/// Zeroed memory that is never given back; null: there is none. Not signal-safe.
-void* map_for_good(std::size_t size) noexcept;
-/// Gives back memory that no other thread has seen.
-void unmap_unseen(void* memory, std::size_t size) noexcept;
 
 /// Values by address. Thread-safe, signal-safe, nobody waits. Constant-initialised.
 ///
@@ -315,7 +311,7 @@ bool CodeTable<V>::reserve(std::size_t size) noexcept {
   const std::size_t bytes = pages * sizeof(Page) + LargeIndex::bytes_for(capacity) + sizeof(Grown);
   Grown* before = grown_.load(std::memory_order_acquire);
   if (before && before->capacity >= size) return true;
-  auto* const memory = static_cast<std::byte*>(map_for_good(bytes));
+  auto* const memory = static_cast<std::byte*>(map_memory(bytes));
   if (!memory) return false;
   std::byte* const index = memory + pages * sizeof(Page);
   auto* const larger = new (index + LargeIndex::bytes_for(capacity))
@@ -324,7 +320,7 @@ bool CodeTable<V>::reserve(std::size_t size) noexcept {
   // Readers and writers of the table before may go on in it.
   while (!grown_.compare_exchange_weak(before, larger, std::memory_order_acq_rel, std::memory_order_acquire)) {
     if (!before || before->capacity < size) continue;
-    unmap_unseen(memory, bytes);
+    unmap_memory(memory, bytes);
     break;
   }
   return true;

@@ -1,19 +1,10 @@
 #include "jitunwind/unwind_core/kept/row_cache_internal.h"
 
-#include <sys/mman.h>
-
 #include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/kept/row_notes_p.h"
 #include "jitunwind/unwind_core/trace/counters.h"
 
 namespace jitunwind {
-
-void* map_for_good(std::size_t size) noexcept {
-  void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return memory == MAP_FAILED ? nullptr : memory;
-}
-
-void unmap_unseen(void* memory, std::size_t size) noexcept { ::munmap(memory, size); }
 
 [[gnu::hot]] const ModuleVersion& RowCache::module_of(Addr at, ModuleVersion& walked) const noexcept {
   if (!walked.range.contains(at) && !modules.find(at, walked)) walked = {};

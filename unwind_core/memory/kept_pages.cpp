@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <new>
 
-#include "jitunwind/unwind_core/image/spare_blocks_internal.h"
+#include "jitunwind/unwind_core/memory/own/spare_blocks_internal.h"
 
 namespace jitunwind {
 namespace {

@@ -6,8 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "jitunwind/unwind_core/image/mapped_internal.h"
 #include "jitunwind/unwind_core/memory/memory.h"
+#include "jitunwind/unwind_core/memory/own/mapped_internal.h"
 #include "jitunwind/unwind_core/page_internal.h"
 
 namespace jitunwind {

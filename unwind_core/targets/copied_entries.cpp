@@ -4,7 +4,7 @@
 #include <new>
 
 #include "jitunwind/unwind_core/byte_reader.h"
-#include "jitunwind/unwind_core/image/spare_blocks_internal.h"
+#include "jitunwind/unwind_core/memory/own/spare_blocks_internal.h"
 #include "jitunwind/unwind_core/page_internal.h"
 
 namespace jitunwind {

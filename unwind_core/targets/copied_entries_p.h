@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "jitunwind/unwind_core/heap_internal.h"
-#include "jitunwind/unwind_core/image/mapped_internal.h"
 #include "jitunwind/unwind_core/memory/memory.h"
+#include "jitunwind/unwind_core/memory/own/mapped_internal.h"
 #include "jitunwind/unwind_core/module.h"
 
 namespace jitunwind {

@@ -4,10 +4,10 @@
 #include <algorithm>
 
 #include "jitunwind/unwind_core/arch/signing_p.h"
-#include "jitunwind/unwind_core/kept/cursor_step_internal.h"
 #include "jitunwind/unwind_core/kept/row_cache_internal.h"
 #include "jitunwind/unwind_core/memory/small_stack_internal.h"
 #include "jitunwind/unwind_core/trace/log.h"
+#include "jitunwind/unwind_core/walk/cursor_step_internal.h"
 
 namespace jitunwind {
 

@@ -7,7 +7,7 @@
 
 #include "jitunwind/sdk/compat/target_registers_p.h"
 #include "jitunwind/sdk/compat/targets/target_answers_p.h"
-#include "jitunwind/unwind_core/image/mapped_internal.h"
+#include "jitunwind/unwind_core/memory/own/mapped_internal.h"
 #include "jitunwind/unwind_core/uncancelled_internal.h"
 
 #include <libunwind-coredump.h>

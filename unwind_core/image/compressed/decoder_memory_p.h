@@ -5,7 +5,7 @@
 #include <array>
 #include <cstddef>
 
-#include "jitunwind/unwind_core/image/mapped_internal.h"
+#include "jitunwind/unwind_core/memory/own/mapped_internal.h"
 
 namespace jitunwind {
 

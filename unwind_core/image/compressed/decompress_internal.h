@@ -8,7 +8,7 @@
 
 #include "jitunwind/unwind_core/error.h"
 #include "jitunwind/unwind_core/image/elf_internal.h"
-#include "jitunwind/unwind_core/image/mapped_internal.h"
+#include "jitunwind/unwind_core/memory/own/mapped_internal.h"
 
 namespace jitunwind {
 

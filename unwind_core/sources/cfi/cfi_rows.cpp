@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 
-#include "jitunwind/unwind_core/image/mapped_internal.h"
+#include "jitunwind/unwind_core/memory/own/mapped_internal.h"
 #include "jitunwind/unwind_core/rows/dwarf_constants_internal.h"
 #include "jitunwind/unwind_core/rows/dwarf_literal_p.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"

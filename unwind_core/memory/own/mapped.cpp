@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "jitunwind/unwind_core/errno_keeper_internal.h"
-#include "jitunwind/unwind_core/image/mapped_internal.h"
+#include "jitunwind/unwind_core/memory/own/mapped_internal.h"
 #include "jitunwind/unwind_core/uncancelled_internal.h"
 
 namespace jitunwind {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "jitunwind/unwind_core/image/mapped_internal.h"
+#include "jitunwind/unwind_core/memory/own/mapped_internal.h"
 #include "jitunwind/unwind_core/page_internal.h"
 
 namespace jitunwind {
