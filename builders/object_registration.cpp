@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "jitunwind/builders/procedure_of_fde_internal.h"
+#include "jitunwind/builders/shapes/procedure_of_fde_internal.h"
 #include "jitunwind/unwind_core/arch/arch.h"
 #include "jitunwind/unwind_core/sort_by_internal.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"

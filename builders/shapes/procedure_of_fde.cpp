@@ -1,4 +1,4 @@
-#include "jitunwind/builders/procedure_of_fde_internal.h"
+#include "jitunwind/builders/shapes/procedure_of_fde_internal.h"
 
 #include <cstdint>
 

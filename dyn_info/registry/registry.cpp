@@ -6,13 +6,12 @@
 #include <algorithm>
 #include <array>
 
-#include "jitunwind/dyn_info/registered_behind_internal.h"
 #include "jitunwind/dyn_info/registry/environment_internal.h"
 #include "jitunwind/dyn_info/registry/index/expected_change_internal.h"
 #include "jitunwind/dyn_info/registry/index/registered_span_internal.h"
 #include "jitunwind/dyn_info/registry/locking/questions_p.h"
 #include "jitunwind/dyn_info/registry/observers_internal.h"
-#include "jitunwind/dyn_info/registry/registry_log_p.h"
+#include "jitunwind/dyn_info/registry/registered_behind_internal.h"
 #include "jitunwind/dyn_info/registry/registry_state_p.h"
 #include "jitunwind/dyn_info/registry/system_unwinder_seam_internal.h"
 #include "jitunwind/dyn_info/registry/take_out_p.h"

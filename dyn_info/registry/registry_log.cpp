@@ -1,5 +1,4 @@
-#include "jitunwind/dyn_info/registry/registry_log_p.h"
-
+// Counts and logs changes of the registry.
 #include <array>
 #include <cstddef>
 #include <string_view>

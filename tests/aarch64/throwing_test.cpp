@@ -9,7 +9,7 @@
 #include <string>
 
 #include "jitunwind/builders/frame_handler.h"
-#include "jitunwind/builders/procedure_of_fde_internal.h"
+#include "jitunwind/builders/shapes/procedure_of_fde_internal.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "tests/aarch64/a64_assembler.h"
 #include "tests/aarch64/described_frames.h"

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "jitunwind/adapters/system_unwinder/system_unwinder.h"
-#include "jitunwind/builders/procedure_of_fde_internal.h"
 #include "jitunwind/builders/registers_x86_64.h"
+#include "jitunwind/builders/shapes/procedure_of_fde_internal.h"
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/registry/derived_records_internal.h"
 #include "jitunwind/sdk/local_space.h"

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "jitunwind/builders/procedure_of_fde_internal.h"
+#include "jitunwind/builders/shapes/procedure_of_fde_internal.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/sdk/walk.h"
 #include "tests/fallback/stepped_walks.h"

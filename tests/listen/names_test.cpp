@@ -23,7 +23,7 @@
 #include "jitunwind/adapters/listen/listening_p.h"
 #include "jitunwind/adapters/listen/maps/map_follower_p.h"
 #include "jitunwind/adapters/listen/names/heard_names_p.h"
-#include "jitunwind/builders/procedure_of_fde_internal.h"
+#include "jitunwind/builders/shapes/procedure_of_fde_internal.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/unwind_core/trace/log.h"
 #include "tests/builders/placed_eh_frame.h"

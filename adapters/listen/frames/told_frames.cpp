@@ -11,7 +11,7 @@
 #include "jitunwind/adapters/listen/locks_p.h"
 #include "jitunwind/adapters/listen/mapped_code_p.h"
 #include "jitunwind/adapters/listen/names/heard_names_p.h"
-#include "jitunwind/builders/procedure_of_fde_internal.h"
+#include "jitunwind/builders/shapes/procedure_of_fde_internal.h"
 #include "jitunwind/dyn_info/own_fde_internal.h"
 #include "jitunwind/dyn_info/registry/observers_internal.h"
 #include "jitunwind/dyn_info/registry/registry.h"

@@ -6,7 +6,7 @@
 
 #include "jitunwind/adapters/system_unwinder/probe_p.h"
 #include "jitunwind/adapters/system_unwinder/refusals_p.h"
-#include "jitunwind/builders/procedure_of_fde_internal.h"
+#include "jitunwind/builders/shapes/procedure_of_fde_internal.h"
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/own_fde_internal.h"
 #include "jitunwind/dyn_info/registry/index/registered_span_internal.h"

@@ -8,8 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "jitunwind/dyn_info/directives/stack_evidence_p.h"
 #include "jitunwind/dyn_info/registry/index/procedure_nodes_p.h"
+#include "jitunwind/dyn_info/registry/locking/stack_evidence_p.h"
 
 namespace jitunwind {
 

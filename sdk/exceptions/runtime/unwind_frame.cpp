@@ -7,7 +7,7 @@
 #include <span>
 #include <type_traits>
 
-#include "jitunwind/builders/procedure_of_fde_internal.h"
+#include "jitunwind/builders/shapes/procedure_of_fde_internal.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/sdk/exceptions/runtime/entry_hints_p.h"
 #include "jitunwind/sdk/exceptions/runtime/other_runtimes_p.h"

@@ -1,4 +1,4 @@
-#include "jitunwind/dyn_info/directives/stack_evidence_p.h"
+#include "jitunwind/dyn_info/registry/locking/stack_evidence_p.h"
 
 #include <sys/uio.h>
 #include <unistd.h>
