@@ -62,7 +62,8 @@ struct TargetThread {
 
 /// The folders with the files that a core file or a sample refers to.
 struct TargetFolders {
-  std::string root{};  ///< goes in front of the target's paths: a folder with the files of the machine that it ran on
+  /// A folder with the files of the machine that it ran on, at their paths. Links lead to files in this folder.
+  std::string root{};
   std::string program{};  ///< the file of its program, if that is somewhere else
   /// Files of this machine that replace mapped files of a core file, by the address of the mapping. They are read where
   /// the core lacks the memory.

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <utility>
 
 namespace jitunwind {
 
@@ -29,25 +30,45 @@ inline std::array<char, 40> link_of(int number) noexcept {
   return text;
 }
 
+/// The name of a file. In a path below a `root`, that folder is "/": symbolic links of the path lead to files in it,
+/// and ".." does not lead out of it. Both texts must outlive this.
+struct FilePath {
+  FilePath(const char* name, const char* its_root = "") noexcept : path(name), root(its_root) {}
+
+  const char* path;
+  const char* root;  ///< "": this process's own
+  bool has_root() const noexcept { return *root != '\0'; }
+};
+
+/// Finds a file below a root without opening it (open(2), O_PATH), whatever others rename and replace meanwhile. Links
+/// are followed here, one after the other. openat2(2) can do this as well, but it is not on Linux before 5.6, under
+/// qemu-user, and where a filter of system calls does not know it. `flags`: O_NOFOLLOW or 0. Returns its number, or -1
+/// with errno. Allocates.
+[[gnu::visibility("default")]] int find_below_root(const FilePath& file, int flags) noexcept;
+
 /// A file that is open for reading as long as this object: open(2), read(2) and close(2), which set errno as usual. The
-/// library keeps no file open for longer, since a program may close any number and reuse it for something else.
-/// Signal-safe.
+/// library keeps no file of its own process open for longer, since a program may close any number and reuse it for
+/// something else. Signal-safe, unless a file has a root.
 class ReadableFile {
  public:
+  ReadableFile() noexcept = default;
   explicit ReadableFile(const char* path, int flags = 0) noexcept : ReadableFile(AT_FDCWD, path, flags) {}
-  /// `folder` is the number of an open folder.
+  /// `folder` is the number of an open folder. `flags`: those of open(2); also O_RDWR.
   ReadableFile(int folder, const char* path, int flags = 0) noexcept : number_(number_of(path, flags, folder)) {}
   ~ReadableFile() {
     if (is_open()) ::syscall(SYS_close, number_);
   }
-  ReadableFile(const ReadableFile&) = delete;
-  ReadableFile& operator=(const ReadableFile&) = delete;
+  ReadableFile(ReadableFile&& other) noexcept : number_(other.release()) {}
+  ReadableFile& operator=(ReadableFile&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
 
   /// Opens a regular file, and fails with EISDIR or EINVAL for any other. Opening a FIFO or a device may have effects,
   /// and anybody who may write to the folder can put a link to one there. The file is therefore checked without opening
-  /// it (open(2), O_PATH), and the same file is opened then. If there is no /proc, it is opened by its name again.
-  static ReadableFile regular(const char* path, int flags = 0) noexcept {
-    const ReadableFile found(path, O_PATH | flags);
+  /// it, and the same file is opened then. If there is no /proc, it is opened by its name again, unless it has a root.
+  static ReadableFile regular(const FilePath& file, int flags = 0) noexcept {
+    const ReadableFile found = find(file, flags);
     struct stat status;
     if (!found.is_open() || ::fstat(found.number_, &status) != 0) return ReadableFile(-1);
     if (!S_ISREG(status.st_mode)) {
@@ -55,11 +76,18 @@ class ReadableFile {
       return ReadableFile(-1);
     }
     const int number = number_of(link_of(found.number_).data(), 0);
-    return ReadableFile(number >= 0 ? number : number_of(path, O_NONBLOCK | O_NOCTTY | flags));
+    const bool is_last_try = number >= 0 || file.has_root();
+    return ReadableFile(is_last_try ? number : number_of(file.path, O_NONBLOCK | O_NOCTTY | flags));
+  }
+  /// Finds a file without opening it (open(2), O_PATH).
+  static ReadableFile find(const FilePath& file, int flags = 0) noexcept {
+    return ReadableFile(file.has_root() ? find_below_root(file, flags) : number_of(file.path, O_PATH | flags));
   }
 
   bool is_open() const noexcept { return number_ >= 0; }
   int number() const noexcept { return number_; }
+  /// Returns the number without closing it.
+  int release() noexcept { return std::exchange(number_, -1); }
   /// Returns 0 at the end of the file, and -1 on an error.
   long read(char* into, std::size_t size) const noexcept { return ::syscall(SYS_read, number_, into, size); }
 
@@ -69,7 +97,7 @@ class ReadableFile {
     return static_cast<int>(::syscall(SYS_openat, folder, path, O_RDONLY | O_CLOEXEC | O_LARGEFILE | flags, 0));
   }
 
-  int number_;
+  int number_ = -1;
 };
 
 /// Reads a file by lines. The buffer keeps the bytes behind the last line; no longer line fits.

@@ -35,7 +35,7 @@ typedef struct ju_mapped_file {
 /** The places of the files of a core file or a sample. */
 typedef struct ju_folders {
   size_t struct_size;          /**< sizeof(ju_folders) */
-  const char* root;            /**< prefix of the target's paths; null: they are this machine's */
+  const char* root;            /**< folder with the files at the target's paths; null: this machine's */
   const char* program;         /**< the file of its program, if it is at another place; null */
   const ju_mapped_file* files; /**< null: none */
   size_t file_count;

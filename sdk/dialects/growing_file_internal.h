@@ -21,7 +21,8 @@ namespace jitunwind {
 /// opened anew for each read, and links and files that are not regular are not read.
 class GrowingFile {
  public:
-  explicit GrowingFile(std::string path = {}) : path_(std::move(path)) {}
+  /// `root`: FilePath.
+  explicit GrowingFile(std::string path = {}, std::string root = {}) : path_(std::move(path)), root_(std::move(root)) {}
   const std::string& path() const noexcept { return path_; }
 
   /// Calls `take(piece)` for what was appended since the last time; before that it calls `begin_anew()` if the file was
@@ -30,7 +31,7 @@ class GrowingFile {
   template <class Take, class BeginAnew>
   std::uint64_t read(std::uint64_t most, std::optional<uid_t> owner, Take take, BeginAnew begin_anew) {
     if (path_.empty()) return 0;
-    const ReadableFile file = ReadableFile::regular(path_.c_str(), O_NOFOLLOW);
+    const ReadableFile file = ReadableFile::regular({path_.c_str(), root_.c_str()}, O_NOFOLLOW);
     struct statx now {};
     constexpr unsigned k_asked = STATX_BASIC_STATS | STATX_BTIME;
     if (!file.is_open() || ::statx(file.number(), "", AT_EMPTY_PATH, k_asked, &now) != 0) return 0;
@@ -64,6 +65,7 @@ class GrowingFile {
   };
 
   std::string path_;
+  std::string root_;
   Identity identity_;
   std::uint64_t offset_ = 0;
 };

@@ -39,7 +39,7 @@ void JitNames::take_record(const JitDumpRecord& record) const {
 }
 
 void JitNames::read_map() const {
-  if (map_.path().empty() && !map_path_.empty()) map_ = GrowingFile(files_.root() + map_path_);
+  if (map_.path().empty() && !map_path_.empty()) map_ = GrowingFile(map_path_, files_.root());
   const auto take = [this](std::span<const std::byte> piece) {
     map_reader_.read({reinterpret_cast<const char*>(piece.data()), piece.size()}, [this](const NamedCode& said) {
       add(said.code, std::make_shared<Told>(Told{std::string(said.name)}));
@@ -58,9 +58,9 @@ void JitNames::read_dump(Dump& dump) const {
 void JitNames::find_dumps() const {
   for (const Mapping& mapping : mappings_.all()) {
     if (!is_jitdump(mapping.path) || !mapping.executable || dumps_.size() == k_most_dumps) continue;
-    const std::string path = files_.host_path(mapping);
-    const bool is_known = std::ranges::any_of(dumps_, [&](const Dump& dump) { return dump.file.path() == path; });
-    if (!path.empty() && !is_known) dumps_.push_back({GrowingFile(path)});
+    const HostPath found = files_.host_path(mapping);
+    const bool is_known = std::ranges::any_of(dumps_, [&](const Dump& dump) { return dump.file.path() == found.path; });
+    if (!found.empty() && !is_known) dumps_.push_back({GrowingFile(found.path, found.root)});
   }
 }
 
@@ -81,7 +81,7 @@ void JitNames::look() const noexcept try {
 
 void JitNames::forget() noexcept {
   has_looked_ = false;
-  map_ = GrowingFile(map_.path());
+  map_ = GrowingFile();
   map_reader_.restart();
   dumps_.clear();
   all_.clear();

@@ -53,7 +53,7 @@ class Target::Process final : public Target::Impl {
   ProcessStatus status_;
   std::string maps_;  // the text that the space's mappings were read of
   ProcessFolder folder_;
-  MemoryFile mem_;
+  ReadableFile mem_;
   std::optional<ProcessMemory> memory_;
   TracedThreads traced_{folder_};
   std::vector<std::optional<RegisterFile>> registers_;  // of each thread, as they were while it stood still

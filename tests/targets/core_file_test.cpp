@@ -187,18 +187,34 @@ TEST(CoreFile, WithoutItsFilesEndsAtTheFirstUnknownCode) {
   }
 }
 
-/// The files are at other paths: below a folder that is like the root of the machine which the core comes from.
-TEST(CoreFile, FindsItsFilesBelowAFolder) {
-  ByGcore core;
+/// Copies the files of the core below a folder that is like the root of the machine which the core comes from.
+void copy_files(const ByGcore& core, const std::string& root) {
   const auto here = Target::open_core(core.path);
   ASSERT_TRUE(here) << here.error().text();
   for (const Mapping& mapping : here->mappings().all()) {
     if (!mapping.is_of_file() || mapping.deleted) continue;
-    const std::filesystem::path copy = core.folder.path() + mapping.path;
+    const std::filesystem::path copy = root + mapping.path;
     std::filesystem::create_directories(copy.parent_path());
     std::filesystem::copy_file(mapping.path, copy, std::filesystem::copy_options::skip_existing);
   }
+}
+
+TEST(CoreFile, FindsItsFilesBelowAFolder) {
+  ByGcore core;
+  copy_files(core, core.folder.path());
   const auto target = Target::open_core(core.path, {.root = core.folder.path(), .program = ""});
+  ASSERT_TRUE(target) << target.error().text();
+  expect_as_the_program_says(*target, core.program);
+}
+
+/// Absolute links are those of the other machine.
+TEST(CoreFile, FindsItsFilesBelowAFolderWithLinks) {
+  ByGcore core;
+  const std::string root = core.folder / "root";
+  copy_files(core, root + "/copies");
+  for (const auto& entry : std::filesystem::directory_iterator(root + "/copies"))
+    std::filesystem::create_symlink("/copies" / entry.path().filename(), root / entry.path().filename());
+  const auto target = Target::open_core(core.path, {.root = root, .program = ""});
   ASSERT_TRUE(target) << target.error().text();
   expect_as_the_program_says(*target, core.program);
 }

@@ -124,6 +124,18 @@ std::vector<Place> places() {
 INSTANTIATE_TEST_SUITE_P(Places, EveryPlace, testing::ValuesIn(places()),
                          [](const auto& info) { return std::string(info.param.name); });
 
+/// An absolute link leads to the debug file of the program.
+TEST(FilesOfProcess, AreFoundWhereLinksOfItsOwnRootLead) {
+  const Files files;
+  (void)output_of("cd '" + files.root() +
+                  "' && mkdir -p usr/lib symbols && ln -s /symbols usr/lib/debug && objcopy --only-keep-debug program "
+                  "symbols/program.debug && objcopy --strip-all --add-gnu-debuglink=symbols/program.debug program");
+  const TargetProgram program = run_in(k_own_mounts, "exec chroot $1 /program 0 /plugin.so", files);
+  ASSERT_EQ(program.stacks().size(), 1u) << "it has not come to its stand";
+  const Names names = names_in(program.process());
+  EXPECT_TRUE(has(names, "main")) << testing::PrintToString(names);
+}
+
 /// Another file has the deleted file's name now.
 void expect_names_of_deleted_files(const Files& files, const TargetProgram& program) {
   ASSERT_EQ(program.stacks().size(), 1u);

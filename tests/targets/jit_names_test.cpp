@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -18,14 +19,20 @@ namespace {
 constexpr Addr k_code = 0x5'0000'0000;
 constexpr std::size_t k_size = 64;
 
+void write_dump(const std::string& path, const Bytes& records) {
+  const Bytes all = Bytes().add(dump_header()).add(records);
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(all.vector().data()), static_cast<std::streamsize>(all.size()));
+}
+/// One page of the dump is mapped.
+Mappings mappings_of_dump(const std::string& path) {
+  return Mappings({{.range = {0x1000, 0x2000}, .path = path, .inode = 1, .readable = true, .executable = true}});
+}
+
 /// A dump; the target has mapped one page of it.
 class WrittenNames {
  public:
-  explicit WrittenNames(const Bytes& records) {
-    const Bytes all = Bytes().add(dump_header()).add(records);
-    std::ofstream(path_, std::ios::binary)
-        .write(reinterpret_cast<const char*>(all.vector().data()), static_cast<std::streamsize>(all.size()));
-  }
+  explicit WrittenNames(const Bytes& records) { write_dump(path_, records); }
   /// Returns "FILE:LINE" of the code there, and how much memory is held once that is known.
   std::string line_at(Addr at) const {
     const auto line = names_.find_line(at);
@@ -35,8 +42,7 @@ class WrittenNames {
  private:
   const TemporaryFolder folder_;
   const std::string path_ = folder_ / "jit-1.dump";
-  const Mappings mappings_{
-      {{.range = {0x1000, 0x2000}, .path = path_, .inode = 1, .readable = true, .executable = true}}};
+  const Mappings mappings_ = mappings_of_dump(path_);
   const TargetFiles files_;
   const JitNames names_{*host_arch(), mappings_, files_};
 };
@@ -61,25 +67,68 @@ TEST(JitNames, AreKeptOnceHoweverOftenTheirCodeIsMoved) {
   EXPECT_LT(bytes_held() - before, 8 * k_frames);
 }
 
+/// Writes a map that gives the code that name.
+void write_map(const std::string& folder, const std::string& name) {
+  std::ofstream(folder + "/perf-1.map") << std::hex << k_code << " 40 " << name << "\n";
+}
+/// Returns the name of the code, "" if it has none.
+std::string name_by(const JitNames& names) {
+  const FakeSpace space(*host_arch());
+  MemoryWindow window;
+  Lookup lookup(space.space, CodeAddress::interrupted(k_code), window);
+  std::array<char, 16> into{};
+  ProcedureName name;
+  const Found found = names.find_name(lookup, into, name);
+  return found && *found ? into.data() : "";
+}
+
 /// A user can put a map into /tmp before another user's process gets its number.
 TEST(JitNames, AreReadOfFilesOfTheProcessesUser) {
   const TemporaryFolder folder;
-  const std::string map = folder / "perf-1.map";
-  std::ofstream(map) << std::hex << k_code << " 40 named\n";
+  write_map(folder.path(), "named");
   const Mappings mappings;
   const TargetFiles files;
-  const FakeSpace space(*host_arch());
   for (const bool is_own : {true, false}) {
     JitNames names(*host_arch(), mappings, files);
-    names.set_process(map, ::geteuid() + (is_own ? 0 : 1));
-    MemoryWindow window;
-    Lookup lookup(space.space, CodeAddress::interrupted(k_code), window);
-    std::array<char, 16> into{};
-    ProcedureName name;
-    const Found found = names.find_name(lookup, into, name);
-    ASSERT_TRUE(found);
-    EXPECT_EQ(*found, is_own);
+    names.set_process(folder / "perf-1.map", ::geteuid() + (is_own ? 0 : 1));
+    EXPECT_EQ(name_by(names), is_own ? "named" : "");
   }
+}
+
+/// The process has another root, in which a folder is a link. This machine has files there, too.
+class LinkedRoot {
+ public:
+  LinkedRoot() {
+    std::filesystem::create_directories(inside());
+    std::filesystem::create_symlink(outside(), root_ / "jits");
+  }
+  std::string root() const { return root_.path(); }
+  std::string inside() const { return root_.path() + outside(); }
+  std::string outside() const { return elsewhere_.path(); }
+
+ private:
+  TemporaryFolder root_, elsewhere_;
+};
+
+TEST(JitNames, AreReadWhereLinksOfTheProcessLead) {
+  const LinkedRoot root;
+  write_map(root.inside(), "inside");
+  write_map(root.outside(), "outside");
+  const Mappings mappings;
+  const TargetFiles files(root.root());
+  JitNames names(*host_arch(), mappings, files);
+  names.set_process("/jits/perf-1.map", ::geteuid());
+  EXPECT_EQ(name_by(names), "inside");
+}
+
+TEST(JitNames, AreReadOfDumpsWhereLinksOfTheProcessLead) {
+  const LinkedRoot root;
+  const Bytes code = Bytes().fill(k_size, 0x90);
+  write_dump(root.inside() + "/jit-1.dump", dump_loaded("inside", k_code, code));
+  write_dump(root.outside() + "/jit-1.dump", dump_loaded("outside", k_code, code));
+  const Mappings mappings = mappings_of_dump("/jits/jit-1.dump");
+  const TargetFiles files(root.root());
+  EXPECT_EQ(name_by(JitNames(*host_arch(), mappings, files)), "inside");
 }
 
 /// The records have 32 bytes and are of code that is never loaded.

@@ -52,8 +52,8 @@ Block CopiedParts::take(std::span<const std::byte> part) noexcept {
   return {};
 }
 
-FileParts::FileParts(const char* path, std::span<char> real_path, std::uint64_t begin) noexcept
-    : file_(open(path)), begin_(begin) {
+FileParts::FileParts(const FilePath& file, std::span<char> real_path, std::uint64_t begin) noexcept
+    : file_(open(file)), begin_(begin) {
   const ErrnoKeeper keeper;
   if (!file_.is_open()) return;
   const auto identity = identify_file(file_.number(), real_path);

@@ -68,7 +68,7 @@ class FileParts final : public CopiedParts {
  public:
   /// is_open() is false when there is no such file or the file is empty. `real_path`, unless it is empty, receives the
   /// file's path without symbolic links, NUL-terminated, or "".
-  explicit FileParts(const char* path, std::span<char> real_path = {}, std::uint64_t begin = 0) noexcept;
+  explicit FileParts(const FilePath& file, std::span<char> real_path = {}, std::uint64_t begin = 0) noexcept;
 
   bool is_open() const noexcept { return size() != 0; }
   const FileIdentity& identity() const noexcept { return identity_; }
@@ -92,9 +92,9 @@ class FileParts final : public CopiedParts {
  private:
   std::size_t read(std::uint64_t offset, std::span<std::byte> into) noexcept override;
 
-  static ReadableFile open(const char* path) noexcept {
+  static ReadableFile open(const FilePath& file) noexcept {
     const ErrnoKeeper keeper;
-    return ReadableFile::regular(path);
+    return ReadableFile::regular(file);
   }
 
   ReadableFile file_;

@@ -151,7 +151,7 @@ const char* PathBuffer::join(std::initializer_list<std::string_view> parts) noex
   return buffer().data();
 }
 
-Result<ModuleFiles::ElfFile> ModuleFiles::open_elf(const char* path, std::span<char> real_path,
+Result<ModuleFiles::ElfFile> ModuleFiles::open_elf(const FilePath& path, std::span<char> real_path,
                                                    std::uint64_t begin) noexcept {
   auto parts = make_mapped<FileParts>(path, real_path, begin);
   if (!parts) return Error{ErrorCode::out_of_memory, 0, "copy of a file"};
@@ -163,58 +163,59 @@ Result<ModuleFiles::ElfFile> ModuleFiles::open_elf(const char* path, std::span<c
 
 ModuleFiles::ElfFile ModuleFiles::open_again(const FileName& name) noexcept {
   if (name.path.empty()) return {};
-  auto file = open_elf(name.path.text(), {}, name.begin);
+  auto file = open_elf({name.path.text(), name.root}, {}, name.begin);
   return file && file->parts->identity() == name.identity ? std::move(*file) : ElfFile{};
 }
 ModuleFiles::BothFiles ModuleFiles::open_again() const noexcept { return {open_again(file_), open_again(debug_)}; }
 
-Result<Mapped<ModuleFiles>> ModuleFiles::open(const char* path, const ElfImage* loaded, const char* debug_root,
+Result<Mapped<ModuleFiles>> ModuleFiles::open(const FilePath& name, const ElfImage* loaded, const FilePath& debug_root,
                                               std::uint64_t begin) noexcept {
   auto files = make_mapped<ModuleFiles>();
   if (files) files->file_.path = PathBuffer::make();
   if (!files || files->file_.path.empty()) return Error{ErrorCode::out_of_memory, 0, "files of a module"};
+  files->file_.root = name.root;
   files->file_.begin = begin;
-  auto file = open_elf(path, files->file_.path.buffer(), begin);
+  auto file = open_elf(name, files->file_.path.buffer(), begin);
   if (!file) return file.error();
   if (loaded && !is_same_object(*file->image, *loaded))
     return Error{ErrorCode::bad_structure, 0, "the file is not the one that is loaded"};
   files->file_.identity = file->parts->identity();
-  // The real path needs /proc, and in another mount namespace it may name another file. Either way the given path is
-  // used.
-  const auto named = identify_file(files->file_.path.text());
-  if (!named || *named != files->file_.identity) (void)files->file_.path.join({path});
+  // The real path needs /proc, and in another root or mount namespace it may name another file. Either way the given
+  // path is used.
+  const auto named = identify_file({files->file_.path.text(), name.root});
+  if (!named || *named != files->file_.identity) (void)files->file_.path.join({name.path});
   files->find_debug_file(*file->image, debug_root);
   return files;
 }
 
 /// Searches the places of the GDB manual, "Separate Debug Files". The first is the build ID's; then come those of the
 /// link's name: beside the file, in .debug, and in the same folder below the root.
-void ModuleFiles::find_debug_file(const ElfImage& image, std::string_view debug_root) noexcept {
+void ModuleFiles::find_debug_file(const ElfImage& image, const FilePath& debug_root) noexcept {
   if (image.has_symbols(SHT_SYMTAB) && (image.find_section(".debug_info") || image.find_section(".zdebug_info")))
     return;
   PathBuffer path = PathBuffer::make();
   if (path.empty()) return;
-  const auto accept = [&](std::initializer_list<std::string_view> parts, const std::uint32_t* crc) {
-    if (!accept_debug_file(image, path.join(parts), crc)) return false;
+  const auto accept = [&](const char* root, std::initializer_list<std::string_view> parts, const std::uint32_t* crc) {
+    const char* const joined = path.join(parts);
+    if (!joined || !accept_debug_file(image, {joined, root}, crc)) return false;
     debug_.path = std::move(path);
+    debug_.root = root;
     return true;
   };
   const BuildIdPath id(image.build_id());
-  if (id.length != 0 && accept({debug_root, "/.build-id/", id.view(), ".debug"}, nullptr)) return;
+  if (id.length != 0 && accept(debug_root.root, {debug_root.path, "/.build-id/", id.view(), ".debug"}, nullptr)) return;
   const auto link = debug_link(image);
   const std::string_view real_path = file_.path.text();
   const std::string_view folder = real_path.substr(0, real_path.rfind('/') + 1);
   if (!link || folder.empty()) return;
-  for (const auto& [before, between] : {std::pair{std::string_view{}, std::string_view{}},
-                                        {std::string_view{}, std::string_view{".debug/"}},
-                                        {debug_root, std::string_view{}}})
-    if (accept({before, folder, between, link->name}, &link->crc)) return;
+  (void)(accept(file_.root, {folder, link->name}, &link->crc) ||
+         accept(file_.root, {folder, ".debug/", link->name}, &link->crc) ||
+         accept(debug_root.root, {debug_root.path, folder, link->name}, &link->crc));
 }
 
 /// Compares the build IDs if both files have one, which saves reading the whole file. Otherwise it compares the link's
 /// CRC.
-bool ModuleFiles::accept_debug_file(const ElfImage& image, const char* path, const std::uint32_t* crc) noexcept {
-  if (!path) return false;
+bool ModuleFiles::accept_debug_file(const ElfImage& image, const FilePath& path, const std::uint32_t* crc) noexcept {
   const auto file = open_elf(path);
   if (!file || file->parts->identity() == file_.identity) return false;
   const auto ours = image.build_id();

@@ -76,11 +76,12 @@ struct CopiedSection {
 /// signal-safe and call no malloc.
 class ModuleFiles {
  public:
-  /// `path` names the module's file, in which the module begins at `begin`. `loaded` is the module in memory; when it
-  /// is null the file is trusted. Debug files are searched below `debug_root`. Errors: io, bad_elf, out_of_memory, and
-  /// bad_structure when the file is not the loaded one, as after an upgrade while the program runs.
-  static Result<Mapped<ModuleFiles>> open(const char* path, const ElfImage* loaded,
-                                          const char* debug_root = k_debug_root, std::uint64_t begin = 0) noexcept;
+  /// `file` names the module's file, in which the module begins at `begin`. `loaded` is the module in memory; when it
+  /// is null the file is trusted. Debug files are searched below `debug_root`. The roots of both must outlive the
+  /// result. Errors: io, bad_elf, out_of_memory, and bad_structure when the file is not the loaded one, as after an
+  /// upgrade while the program runs.
+  static Result<Mapped<ModuleFiles>> open(const FilePath& file, const ElfImage* loaded,
+                                          const FilePath& debug_root = k_debug_root, std::uint64_t begin = 0) noexcept;
 
   ModuleFiles() noexcept = default;
 
@@ -116,14 +117,16 @@ class ModuleFiles {
  private:
   struct FileName {
     PathBuffer path;  // empty when there is no file
+    const char* root = "";
     FileIdentity identity{};
     std::uint64_t begin = 0;
   };
 
-  static Result<ElfFile> open_elf(const char* path, std::span<char> real_path = {}, std::uint64_t begin = 0) noexcept;
+  static Result<ElfFile> open_elf(const FilePath& path, std::span<char> real_path = {},
+                                  std::uint64_t begin = 0) noexcept;
   static ElfFile open_again(const FileName& name) noexcept;
-  void find_debug_file(const ElfImage& image, std::string_view debug_root) noexcept;
-  bool accept_debug_file(const ElfImage& image, const char* path, const std::uint32_t* crc) noexcept;
+  void find_debug_file(const ElfImage& image, const FilePath& debug_root) noexcept;
+  bool accept_debug_file(const ElfImage& image, const FilePath& path, const std::uint32_t* crc) noexcept;
 
   FileName file_;
   FileName debug_;

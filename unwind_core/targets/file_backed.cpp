@@ -23,8 +23,8 @@ FileParts* FileBackedMemory::file_of(const Mapping& mapping) const {
   const auto known = open_.find(key);
   if (known != open_.end()) return known->second.get();
   if (open_.size() >= k_most_open) open_.clear();
-  const std::string path = files_.host_path(mapping);
-  Mapped<FileParts> file = path.empty() ? nullptr : make_mapped<FileParts>(path.c_str(), std::span<char>{}, begin);
+  const HostPath path = files_.host_path(mapping);
+  Mapped<FileParts> file = path.empty() ? nullptr : make_mapped<FileParts>(path, std::span<char>{}, begin);
   if (file && (!file->is_open() || !may_be_loaded_from(*file, object, mapping.build_id))) file.reset();
   return open_.emplace(key, std::move(file)).first->second.get();
 }

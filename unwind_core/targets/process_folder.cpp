@@ -133,9 +133,9 @@ std::string ProcessFolder::name_of_thread(pid_t thread) const {
   return name;
 }
 
-MemoryFile ProcessFolder::open_memory() const noexcept {
-  MemoryFile writable(folder_.number(), "mem", O_RDWR);
-  return writable.is_open() ? std::move(writable) : MemoryFile(folder_.number(), "mem", O_RDONLY);
+ReadableFile ProcessFolder::open_memory() const noexcept {
+  ReadableFile writable(folder_.number(), "mem", O_RDWR);
+  return writable.is_open() ? std::move(writable) : ReadableFile(folder_.number(), "mem");
 }
 
 std::string ProcessFolder::root() const {

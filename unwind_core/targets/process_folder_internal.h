@@ -33,27 +33,6 @@ struct ProcessStatus {
 /// The target of a link; "": it is none, cannot be read, or leads to something without a path.
 std::string link_target(const std::string& path);
 
-/// A file that is open in some way during the lifetime of this object.
-class MemoryFile {
- public:
-  MemoryFile() noexcept = default;
-  MemoryFile(int folder, const char* name, int flags) noexcept
-      : number_(static_cast<int>(::syscall(SYS_openat, folder, name, flags | O_CLOEXEC | O_LARGEFILE, 0))) {}
-  ~MemoryFile() {
-    if (is_open()) ::syscall(SYS_close, number_);
-  }
-  MemoryFile(MemoryFile&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  MemoryFile& operator=(MemoryFile&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-  bool is_open() const noexcept { return number_ >= 0; }
-  int number() const noexcept { return number_; }
-
- private:
-  int number_ = -1;
-};
-
 /// /proc/PID, open: it stays that of one process, also if its number is reused.
 class ProcessFolder {
  public:
@@ -71,7 +50,7 @@ class ProcessFolder {
   bool has_ended(pid_t thread) const;
   std::string name_of_thread(pid_t thread) const;
   /// Opens /proc/PID/mem for reading and writing, or else for reading.
-  MemoryFile open_memory() const noexcept;
+  ReadableFile open_memory() const noexcept;
   /// The prefix of its paths that leads to its root folder and mount namespace; "": both are those of this process.
   /// Valid during the lifetime of this object.
   std::string root() const;

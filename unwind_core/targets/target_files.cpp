@@ -10,7 +10,7 @@
 namespace jitunwind {
 namespace {
 
-std::string if_file(std::string path) { return identify_file(path.c_str()) ? std::move(path) : std::string(); }
+HostPath if_file(HostPath file) { return identify_file(file) ? std::move(file) : HostPath(); }
 
 }  // namespace
 
@@ -43,12 +43,12 @@ void TargetFiles::replace(std::string target_path, std::string host_path) {
 /// The name below the target's root. The kernel gives names relative to the reader's root, or else from the root of the
 /// mount namespace on; files and the process's root folder are alike in this: d_path() of fs/d_path.c. The suffix of a
 /// deleted file's name may also be the end of a name: a file with such a name counts if it is the loaded one.
-std::string TargetFiles::named_path(const Mapping& mapping) const {
+HostPath TargetFiles::named_path(const Mapping& mapping) const {
   // A relative path, or one of another mount namespace ("(unreachable)..."), cannot be opened from here.
   const std::string shown = mapping.shown_path();
   const std::string& root = this->root();
   if (!shown.starts_with(shown_root_ + "/")) return {};
-  return root + shown.substr(shown_root_.size());
+  return {shown.substr(shown_root_.size()), root.c_str()};
 }
 
 /// The kernel's link to the mapped file, whatever its name, for users who are allowed to read it:
@@ -68,37 +68,34 @@ bool TargetFiles::is_program(const Mapping& mapping) const {
   return program.path == mapping.path && program.deleted == mapping.deleted;
 }
 
-std::string TargetFiles::host_path(const Mapping& mapping) const {
-  if (const auto replaced = replaced_.find(mapping.path); replaced != replaced_.end()) return replaced->second;
+HostPath TargetFiles::host_path(const Mapping& mapping) const {
+  if (const auto replaced = replaced_.find(mapping.path); replaced != replaced_.end()) return {replaced->second};
   if (!has_files_) return {};
-  std::string path = if_file(named_path(mapping));
-  return path.empty() ? if_file(mapped_path(mapping)) : path;
+  HostPath file = if_file(named_path(mapping));
+  return file.empty() ? if_file({mapped_path(mapping)}) : file;
 }
 
-Result<Mapped<ModuleFiles>> TargetFiles::open_at(const std::string& path, const ElfImage* loaded,
+Result<Mapped<ModuleFiles>> TargetFiles::open_at(const FilePath& file, const ElfImage* loaded,
                                                  std::uint64_t begin) const {
-  const auto open_below = [&](const std::string& debug_root) {
-    return ModuleFiles::open(path.c_str(), loaded, debug_root.c_str(), begin);
-  };
-  auto files = open_below(root() + k_debug_root);
+  auto files = ModuleFiles::open(file, loaded, {k_debug_root, root().c_str()}, begin);
   const bool has_looked_everywhere = root().empty() || !files || (*files)->has_debug_file();
-  return has_looked_everywhere ? std::move(files) : open_below(k_debug_root);
+  return has_looked_everywhere ? std::move(files) : ModuleFiles::open(file, loaded, k_debug_root, begin);
 }
 
 /// The files of a program that has changed its root since it was loaded are outside of that root. They may have the
 /// same names for this process.
 Result<Mapped<ModuleFiles>> TargetFiles::open(const Mapping& mapping, const ElfImage* loaded) const {
   Result<Mapped<ModuleFiles>> files = Error{ErrorCode::io, mapping.range.begin, "file of a mapping"};
-  const auto opens = [&](const std::string& path) {
-    if (!path.empty()) files = open_at(path, loaded, mapping.offset);
+  const auto opens = [&](const HostPath& file) {
+    if (!file.empty()) files = open_at(file, loaded, mapping.offset);
     return files.has_value();
   };
   if (const auto replaced = replaced_.find(mapping.path); replaced != replaced_.end()) {
-    (void)opens(replaced->second);
+    (void)opens({replaced->second});
   } else if (has_files_ && !opens(named_path(mapping)) && !process_.empty()) {
     const bool has_name_here = !root().empty() && mapping.path.starts_with('/');
-    (void)((is_program(mapping) && opens(process_ + "/exe")) || opens(mapped_path(mapping)) ||
-           (has_name_here && opens(mapping.shown_path())));
+    (void)((is_program(mapping) && opens({process_ + "/exe"})) || opens({mapped_path(mapping)}) ||
+           (has_name_here && opens({mapping.shown_path()})));
   }
   return files;
 }

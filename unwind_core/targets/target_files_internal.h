@@ -12,11 +12,18 @@ namespace jitunwind {
 
 class ProcessFolder;
 
+/// A file of a target as this process names it. `root` is that of the TargetFiles.
+struct HostPath {
+  std::string path{};
+  const char* root = "";
+  bool empty() const noexcept { return path.empty(); }
+  operator FilePath() const noexcept { return {path.c_str(), root}; }
+};
+
 /// The places of files. Immutable while it is used; used by one thread at a time.
 class TargetFiles {
  public:
-  /// `root` is the prefix of the target's paths: a folder with a copy of another machine's files; "": those of this
-  /// process.
+  /// `root` is a folder with a copy of another machine's files, at the target's paths; "": those of this process.
   explicit TargetFiles(std::string root = {}) : root_(std::move(root)) {}
   /// The files of another process, or of its mappings. `process` must outlive this object. The place of its root folder
   /// is read when it is first needed.
@@ -27,9 +34,9 @@ class TargetFiles {
   /// Takes `host_path` for the file at `target_path`, whatever other file has that name.
   void replace(std::string target_path, std::string host_path);
 
-  /// "": it cannot be opened. A deleted file has no name; the file that has it now is another one.
-  std::string host_path(const Mapping& mapping) const;
-  /// The prefix of paths of the target that are not mapped.
+  /// Empty: it cannot be opened. A deleted file has no name; the file that has it now is another one.
+  HostPath host_path(const Mapping& mapping) const;
+  /// The root of paths of the target that are not mapped; "": this process's own.
   const std::string& root() const;
 
   /// `mapping`: that of the object's first page. Errors are those of ModuleFiles::open() for the last place in which
@@ -38,10 +45,10 @@ class TargetFiles {
   Result<Mapped<ModuleFiles>> open(const Mapping& mapping, const ElfImage* loaded) const;
 
  private:
-  std::string named_path(const Mapping& mapping) const;
+  HostPath named_path(const Mapping& mapping) const;
   std::string mapped_path(const Mapping& mapping) const;
   bool is_program(const Mapping& mapping) const;
-  Result<Mapped<ModuleFiles>> open_at(const std::string& path, const ElfImage* loaded, std::uint64_t begin) const;
+  Result<Mapped<ModuleFiles>> open_at(const FilePath& file, const ElfImage* loaded, std::uint64_t begin) const;
 
   mutable std::string root_;
   mutable std::string shown_root_;                  // the kernel's prefix of paths below the root; "": none

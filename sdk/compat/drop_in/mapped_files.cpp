@@ -26,6 +26,7 @@ using jitunwind::Addr;
 using jitunwind::AddrRange;
 using jitunwind::ElfImage;
 using jitunwind::ElfSegment;
+using jitunwind::FilePath;
 using jitunwind::LineReader;
 using jitunwind::ReadableFile;
 using jitunwind::release_1_6::FileTables;
@@ -58,7 +59,7 @@ std::optional<Mapping> mapping_at(pid_t process, Addr at) noexcept {
   return std::nullopt;
 }
 
-bool map_file(const char* path, MappedFile& out) noexcept {
+bool map_file(const FilePath& path, MappedFile& out) noexcept {
   const ReadableFile file = ReadableFile::regular(path);
   if (!file.is_open()) return false;
   struct stat status;
@@ -76,8 +77,10 @@ std::span<const std::byte> bytes_of(const MappedFile& file) noexcept {
 
 /// Maps the file by the process's own root, which may be another one.
 bool map_file_of(pid_t process, const char* path, std::span<char> path_out, MappedFile& out) noexcept {
-  std::snprintf(path_out.data(), path_out.size(), "/proc/%d/root%s", process, path);
-  if (!map_file(path_out.data(), out)) {
+  char root[32];
+  std::snprintf(root, sizeof root, "/proc/%d/root", process);
+  std::snprintf(path_out.data(), path_out.size(), "%s%s", root, path);
+  if (!map_file({path, root}, out)) {
     std::snprintf(path_out.data(), path_out.size(), "%s", path);
     if (!map_file(path, out)) return false;
   }

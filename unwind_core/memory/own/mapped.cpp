@@ -49,10 +49,11 @@ bool Block::resize(std::size_t size) noexcept {
   return true;
 }
 
-Result<FileIdentity> identify_file(const char* path) noexcept {
+Result<FileIdentity> identify_file(const FilePath& file) noexcept {
   const ErrnoKeeper keeper;
+  if (file.has_root()) return identify_file(ReadableFile::find(file).number(), {});
   struct stat s;
-  if (::stat(path, &s) != 0 || !S_ISREG(s.st_mode)) return Error{ErrorCode::io, 0, "file"};
+  if (::stat(file.path, &s) != 0 || !S_ISREG(s.st_mode)) return Error{ErrorCode::io, 0, "file"};
   return identity_of(s);
 }
 

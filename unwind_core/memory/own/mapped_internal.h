@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "jitunwind/unwind_core/error.h"
+#include "jitunwind/unwind_core/uncancelled_internal.h"
 
 namespace jitunwind {
 
@@ -118,7 +119,7 @@ struct FileIdentity {
 };
 
 /// Fails with io when there is no such regular file.
-[[gnu::visibility("default")]] Result<FileIdentity> identify_file(const char* path) noexcept;
+[[gnu::visibility("default")]] Result<FileIdentity> identify_file(const FilePath& file) noexcept;
 /// Identifies an open file. `real_path`, unless it is empty, receives the file's path without symbolic links,
 /// NUL-terminated, or "".
 Result<FileIdentity> identify_file(int number, std::span<char> real_path) noexcept;
