@@ -228,12 +228,18 @@ TEST(SampleOfAProcess, IsNotReadFromAFileOfAnotherBuild) {
   EXPECT_EQ(stack.frames[0].name, "");
 }
 
+/// "": the file is no object, or has none.
+std::string build_id_of(const std::string& path) {
+  const std::string file = text_of_file(path);
+  const auto image = ElfImage::parse(std::as_bytes(std::span(file)));
+  if (!image) return {};
+  return {reinterpret_cast<const char*>(image->build_id().data()), image->build_id().size()};
+}
+
 /// A process may map a file, another build that took its place, and the first one again.
 TEST(SampleOfAProcess, IsReadFromTheBuildThatEachOfItsMappingsIsOf) {
-  const std::string file = text_of_file(TARGET_PROGRAM);
-  const auto image = ElfImage::parse(std::as_bytes(std::span(file)));
-  ASSERT_TRUE(image);
-  const std::string here(reinterpret_cast<const char*>(image->build_id().data()), image->build_id().size());
+  const std::string here = build_id_of(TARGET_PROGRAM);
+  ASSERT_NE(here, "");
   const auto sample_of = [&](const std::string& build_id) {
     Sample sample;
     sample.mappings = Mappings::parse("400000-401000 r--p 0 0:0 0 " TARGET_PROGRAM "\n").all();
@@ -253,6 +259,46 @@ TEST(SampleOfAProcess, IsReadFromTheBuildThatEachOfItsMappingsIsOf) {
     ASSERT_TRUE(target->renew(sample_of(second)));
     EXPECT_EQ(bytes_read(), second == here ? 32u : 0u);
   }
+}
+
+/// perf gives the build id of a mapping in place of its device and inode, but only if the page with the id is in
+/// memory.
+TEST(SampleOfAProcess, HasModulesOfWhichOneMappingSaysMoreThanAnother) {
+  const TargetProgram program(TARGET_PROGRAM, {"0"});
+  Taken taken = take(program, 64 << 10);
+  const auto frames = [&] {
+    const auto target = Target::from_sample(taken.sample);
+    return target ? seen(target->walk(target->threads()[0])).frames : std::vector<SeenFrame>();
+  };
+  const std::vector<SeenFrame> expected = frames();
+  ASSERT_GE(expected.size(), 3u);
+  for (Mapping& mapping : taken.sample.mappings) {
+    if (!mapping.is_of_file() || mapping.offset != 0) continue;
+    mapping.build_id = build_id_of(mapping.path);
+    mapping.device = mapping.inode = 0;
+  }
+  EXPECT_EQ(frames(), expected);
+}
+
+/// A mapping of another build of the file is no part of the module in front of it.
+TEST(SampleOfAProcess, HasNoModuleOfTwoBuilds) {
+  const TargetProgram program(TARGET_PROGRAM, {"0"});
+  Taken taken = take(program, 64 << 10);
+  const Arch& arch = *host_arch();
+  const Addr pc = taken.sample.registers.value(arch.column(arch.pc));
+  for (Mapping& mapping : taken.sample.mappings) {
+    mapping.device = mapping.inode = 0;
+    if (mapping.is_of_file()) mapping.build_id = build_id_of(mapping.path);
+  }
+  const auto has_module = [&] {
+    const auto target = Target::from_sample(taken.sample);
+    Module module;
+    return target && target->space().modules.find(pc, module);
+  };
+  EXPECT_TRUE(has_module());
+  for (Mapping& mapping : taken.sample.mappings)
+    if (mapping.range.contains(pc)) mapping.build_id = "another";
+  EXPECT_FALSE(has_module());
 }
 
 TEST(MapsText, HasLinesOfTheKernelsForm) {

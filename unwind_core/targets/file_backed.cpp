@@ -19,7 +19,7 @@ bool may_be_loaded_from(FileParts& file, MappedObject* object, std::string_view 
 FileParts* FileBackedMemory::file_of(const Mapping& mapping) const {
   MappedObject* const object = objects_.find_object(mapping.range.begin);
   const std::uint64_t begin = object ? object->first().offset : 0;
-  const std::tuple key(mapping.path, mapping.build_id, mapping.device, mapping.inode, mapping.deleted, begin);
+  const FileKey key = key_of(mapping.file(), begin);
   const auto known = open_.find(key);
   if (known != open_.end()) return known->second.get();
   if (open_.size() >= k_most_open) open_.clear();

@@ -35,10 +35,13 @@ class FileBackedMemory final : public Memory {
   const Mappings& mappings_;
   const TargetFiles& files_;
   MappedModules objects_{memory_, arch_, mappings_, files_};  // those that the memory has by itself
-  /// Path, build id, device, inode, whether it is deleted, and the offset at which the object begins in it.
-  using FileKey = std::tuple<std::string, std::string, std::uint64_t, std::uint64_t, bool, std::uint64_t>;
-  // Files by what mappings say of them; null: there is no such file of the target.
-  mutable std::map<FileKey, Mapped<FileParts>> open_;
+  /// What a mapping says of its file, copied, and the offset at which the object begins in it.
+  template <class... Facts>
+  static std::tuple<std::uint64_t, Facts...> key_of(const std::tuple<const Facts&...>& file, std::uint64_t begin) {
+    return std::tuple_cat(std::tuple(begin), file);
+  }
+  using FileKey = decltype(key_of(Mapping().file(), 0));
+  mutable std::map<FileKey, Mapped<FileParts>> open_;  // null: there is no such file of the target
 };
 
 /// Whether the object in memory can have been loaded from `file`; a null `object` is unknown. `build_id` comes from

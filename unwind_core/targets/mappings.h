@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "jitunwind/unwind_core/address.h"
@@ -35,8 +36,15 @@ struct Mapping {
   void set_shown_path(std::string_view shown);
   std::string shown_path() const;
   bool is_of_file() const noexcept { return !path.empty() && path.front() != '['; }
+  /// All that it says of its file.
+  auto file() const noexcept { return std::tie(path, deleted, device, inode, build_id); }
+  /// Whether both may be of one file. Some mappings of a file may say more of it than others do: perf gives the build
+  /// id of one in place of its device and inode.
   bool same_file(const Mapping& other) const noexcept {
-    return path == other.path && device == other.device && inode == other.inode;
+    const bool know_inodes = inode != 0 && other.inode != 0, know_ids = !build_id.empty() && !other.build_id.empty();
+    return path == other.path && deleted == other.deleted &&
+           (!know_inodes || (device == other.device && inode == other.inode)) &&
+           (!know_ids || build_id == other.build_id);
   }
 };
 
