@@ -38,6 +38,14 @@ class WrittenNames {
     const auto line = names_.find_line(at);
     return line ? line->file + ":" + std::to_string(line->line) : "none";
   }
+  AddrRange procedure_at(Addr at) const {
+    const FakeSpace space(*host_arch());
+    MemoryWindow window;
+    Lookup lookup(space.space, CodeAddress::interrupted(at), window);
+    ProcedureInfo procedure;
+    const Found found = names_.find_procedure(lookup, procedure);
+    return found && *found ? procedure.range : AddrRange{};
+  }
 
  private:
   const TemporaryFolder folder_;
@@ -50,6 +58,25 @@ class WrittenNames {
 std::size_t bytes_held() {
   const struct mallinfo2 now = ::mallinfo2();
   return now.uordblks + now.hblkhd;
+}
+
+/// If each lookup read all entries, all of them would take minutes.
+TEST(JitNames, FindOneOfManyFramesAtOnce) {
+  constexpr std::size_t k_entries = 100'000, k_each = 16;
+  CfiSection section(k_code + k_entries * k_each);
+  const Addr cie = section.cie(host_cie("zR", Bytes{0x1b}));
+  const auto code_of = [](std::size_t entry) {
+    return AddrRange{k_code + entry * k_each, k_code + (entry + 1) * k_each};
+  };
+  for (std::size_t i = 0; i < k_entries; ++i)
+    section.fde(cie, section.bytes().u32(code_of(i).begin - (section.here() + 8)).u32(k_each).u8(0));
+  const std::size_t size = section.data().size();
+  const WrittenNames names(Bytes()
+                               .add(dump_record(4, Bytes().u64(size).u64(0).u64(size).add(section.data())))
+                               .add(dump_loaded("many", k_code, Bytes().fill(k_entries * k_each, 0x90))));
+  ::alarm(60);
+  for (std::size_t i = 0; i < k_entries; ++i) ASSERT_EQ(names.procedure_at(code_of(i).end - 1), code_of(i));
+  ::alarm(0);
 }
 
 /// Each move takes 72 bytes of the file; the names and lines are kept once.

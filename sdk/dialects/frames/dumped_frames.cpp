@@ -1,26 +1,28 @@
 #include "jitunwind/sdk/dialects/frames/dumped_frames.h"
 
+#include <new>
 #include <span>
+#include <utility>
 
+#include "jitunwind/dyn_info/list_index_internal.h"
 #include "jitunwind/sdk/dialects/frames/frame_copy_p.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
 
 namespace jitunwind {
-namespace {
 
-/// Reads the section entry by entry, as if it stood at its place behind the code.
-class PlacedFrames {
+/// Reads the section as if it stood at its place behind the code.
+class DumpedFrames::Placed {
  public:
-  PlacedFrames(std::span<const std::byte> bytes, const AddrRange& code, const Arch& arch) noexcept
+  Placed(std::span<const std::byte> bytes, const AddrRange& code, const Arch& arch) noexcept
       : code_(code),
         begin_(code.begin + (code.size() + 7) / 8 * 8),
         context_{.arch = arch, .section = begin_},
         view_({bytes, begin_}),
         scan_(view_, context_, {begin_, begin_ + bytes.size()}) {}
-  PlacedFrames(const PlacedFrames&) = delete;
-  PlacedFrames& operator=(const PlacedFrames&) = delete;
+  Placed(const Placed&) = delete;
+  Placed& operator=(const Placed&) = delete;
 
-  /// Returns false if there are no more entries.
+  /// Reads the next entry. Returns false if there are no more.
   bool next(Fde& out) noexcept {
     while (!scan_.at_end()) {
       const Result<bool> found = scan_.next(out);
@@ -30,11 +32,9 @@ class PlacedFrames {
     }
     return false;
   }
-  bool find(Addr at, Fde& out) noexcept {
-    while (next(out))
-      if (out.range.contains(at)) return true;
-    return false;
-  }
+  /// Reads the entry that next() has found at `fde`.
+  Found read(Addr fde, Addr at, Fde& out) noexcept { return read_fde_for(at, view_, context_, fde, out); }
+  const AddrRange& code() const noexcept { return code_; }
   const CfiContext& context() const noexcept { return context_; }
 
  private:
@@ -45,12 +45,30 @@ class PlacedFrames {
   FdeScan scan_;
 };
 
-}  // namespace
+/// Where the entries are while the code is at one place.
+struct DumpedFrames::Index {
+  AddrRange code{};
+  ListIndex entries{};
+};
+
+Found DumpedFrames::find(Placed& frames, Addr at, Fde& out) const noexcept try {
+  if (!index_ || index_->code != frames.code()) {
+    std::vector<ListIndex::Procedure> entries;
+    while (frames.next(out)) entries.push_back({out.range, out.address});
+    Index made{frames.code(), {}};
+    if (!made.entries.make(0, 0, entries)) return Error{ErrorCode::out_of_memory, at, "frames of a jitdump"};
+    index_ = std::make_shared<const Index>(std::move(made));
+  }
+  const Addr fde = index_->entries.find(at);
+  return fde == 0 ? Found(false) : frames.read(fde, at, out);
+} catch (const std::bad_alloc&) {
+  return Error{ErrorCode::out_of_memory, at, "frames of a jitdump"};
+}
 
 Found DumpedFrames::find_row(const AddrRange& code, Addr at, const Arch& arch, FrameRow& out) const noexcept {
   Fde fde;
-  PlacedFrames frames(bytes_, code, arch);
-  if (!frames.find(at, fde)) return false;
+  Placed frames(bytes_, code, arch);
+  if (const Found found = find(frames, at, fde); !found || !*found) return found;
   if (const Status row = row_at(fde, frames.context(), at, out); !row) return row.error();
   out.origin = RowOrigin::eh_frame;
   out.keeps_by = KeepsBy::nothing;  // nobody reports when other code replaces it
@@ -60,8 +78,8 @@ Found DumpedFrames::find_row(const AddrRange& code, Addr at, const Arch& arch, F
 Found DumpedFrames::find_procedure(const AddrRange& code, Addr at, const Arch& arch,
                                    ProcedureInfo& out) const noexcept {
   Fde fde;
-  PlacedFrames frames(bytes_, code, arch);
-  if (!frames.find(at, fde)) return false;
+  Placed frames(bytes_, code, arch);
+  if (const Found found = find(frames, at, fde); !found || !*found) return found;
   out = {};
   out.range = fde.range;
   out.origin = RowOrigin::eh_frame;
@@ -72,7 +90,7 @@ std::vector<DumpedFrames::Entry> DumpedFrames::write(const AddrRange& code, cons
                                                      std::vector<std::byte>& into) const {
   std::vector<Entry> entries;
   Fde fde;
-  for (PlacedFrames frames(bytes_, code, arch); frames.next(fde);)
+  for (Placed frames(bytes_, code, arch); frames.next(fde);)
     if (const auto at = copy_frames(fde, frames.context(), into)) entries.push_back({fde.range, *at});
   return entries;
 }

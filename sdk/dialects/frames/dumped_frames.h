@@ -2,18 +2,21 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "jitunwind/sdk/dialects/jitdump.h"
 #include "jitunwind/unwind_core/arch/arch.h"
 #include "jitunwind/unwind_core/row_source.h"
+#include "jitunwind/unwind_core/sources/cfi/cfi.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
 /// An .eh_frame that counts as if it stood behind the code, at the next multiple of 8, as in the ELF file that perf's
 /// genelf.c makes of both. Its pointers are therefore right wherever the code is moved to. Entries for other code, and
-/// entries that cannot be read, are ignored. Immutable once made; construction allocates.
+/// entries that cannot be read, are ignored; if entries overlap, the first one counts. Used by one thread at a time;
+/// allocates.
 class DumpedFrames {
  public:
   DumpedFrames() = default;
@@ -22,7 +25,8 @@ class DumpedFrames {
       : bytes_(record.frames.begin(), record.frames.end() - static_cast<std::ptrdiff_t>(record.header_size)) {}
   bool empty() const noexcept { return bytes_.empty(); }
 
-  /// Finds a row as RowSource does; `code` is where the code is now. Signal-safe.
+  /// Finds a row as RowSource does; `code` is where the code is now. O(log entries), but O(entries) for the first time
+  /// at each place of the code.
   Found find_row(const AddrRange& code, Addr at, const Arch& arch, FrameRow& out) const noexcept;
   Found find_procedure(const AddrRange& code, Addr at, const Arch& arch, ProcedureInfo& out) const noexcept;
 
@@ -35,7 +39,13 @@ class DumpedFrames {
   std::vector<Entry> write(const AddrRange& code, const Arch& arch, std::vector<std::byte>& into) const;
 
  private:
+  struct Index;
+  class Placed;
+
+  Found find(Placed& frames, Addr at, Fde& out) const noexcept;
+
   std::vector<std::byte> bytes_;
+  mutable std::shared_ptr<const Index> index_;  // null: nobody has asked
 };
 
 }  // namespace jitunwind
