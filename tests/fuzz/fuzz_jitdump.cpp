@@ -1,7 +1,7 @@
 // Input: a byte, the size of the pieces that the file arrives in; then a jitdump.
 #include "jitunwind/sdk/dialects/frames/dumped_frames.h"
 #include "jitunwind/sdk/dialects/jitdump.h"
-#include "tests/fuzz/fuzz_check.h"
+#include "tests/fuzz/fuzz_memory.h"
 
 using namespace jitunwind;
 
@@ -23,10 +23,14 @@ void ask(const JitDumpRecord& record) {
   if (const Found found = frames.find_row(record.code, at, arch, row); found && *found)
     fuzz::check(row.range.contains(at), "a row is of the address");
   std::vector<std::byte> written;
-  for (const DumpedFrames::Entry& entry : frames.write(record.code, arch, written))
+  for (const DumpedFrames::Entry& entry : frames.write(record.code, arch, written)) {
     fuzz::check(
         entry.fde < written.size() && entry.code.begin >= record.code.begin && entry.code.end <= record.code.end,
         "an entry is of the code");
+    ProcedureInfo procedure;
+    const Found known = frames.find_procedure(record.code, entry.code.begin, arch, procedure);
+    fuzz::check(known && *known && procedure.range.contains(entry.code.begin), "an entry is found");
+  }
 }
 
 Seen read(std::span<const std::byte> file, std::size_t size) {
@@ -52,6 +56,7 @@ Seen read(std::span<const std::byte> file, std::size_t size) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
+  const fuzz::MemoryLimit limit(size);
   const auto file = std::as_bytes(std::span(data, size)).subspan(1);
   fuzz::check(read(file, 1u + data[0]) == read(file, size), "pieces of any size say the same");
   return 0;

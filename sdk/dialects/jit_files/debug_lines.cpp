@@ -4,6 +4,7 @@
 #include <array>
 #include <iterator>
 #include <string_view>
+#include <utility>
 
 #include "jitunwind/sdk/dialects/told_name.h"
 #include "jitunwind/unwind_core/byte_reader.h"
@@ -51,10 +52,16 @@ class LineProgram {
   LineProgram(ByteReader& unit, bool is_wide, const DebugLineSections& sections) noexcept
       : in_(unit), offset_size_(is_wide ? 8 : 4), sections_(sections) {}
 
-  void run(std::vector<DebugLines::Row>& rows, std::vector<std::string>& files) {
+  /// `room`: for bytes of names. Entries of a few bytes can each have the longest name.
+  void run(std::vector<DebugLines::Row>& rows, std::vector<std::string>& files, std::uint64_t& room) {
     if (!read_header()) return;
     first_file_ = static_cast<std::uint32_t>(files.size());
-    for (std::size_t i = 0; i < entries_.size() && files.size() < k_most_files; ++i) files.push_back(path_of(i));
+    for (std::size_t i = 0; i < entries_.size() && files.size() < k_most_files; ++i) {
+      std::string path = path_of(i);
+      if (path.size() > room) break;
+      room -= path.size();
+      files.push_back(std::move(path));
+    }
     files_end_ = static_cast<std::uint32_t>(files.size());
     while (in_.ok() && !in_.at_end() && rows.size() < DebugLines::k_most) step(rows);
   }
@@ -236,13 +243,15 @@ class LineProgram {
 }  // namespace
 
 DebugLines::DebugLines(const DebugLineSections& sections) {
+  constexpr std::uint64_t k_names_per_byte = 32;
+  std::uint64_t room = k_names_per_byte * sections.lines.size();
   ByteReader all(sections.lines, sections.big_endian);
   while (all.ok() && !all.at_end() && rows_.size() < k_most) {
     std::uint64_t length = all.u32();
     const bool is_wide = length == 0xffffffff;
     if (is_wide) length = all.u64();
     ByteReader unit(all.bytes(length), sections.big_endian);
-    if (all.ok()) LineProgram(unit, is_wide, sections).run(rows_, files_);
+    if (all.ok()) LineProgram(unit, is_wide, sections).run(rows_, files_, room);
   }
   // If a sequence begins where another one ends, the row that begins counts.
   std::ranges::stable_sort(rows_, [](const Row& a, const Row& b) {

@@ -34,7 +34,8 @@ struct DebugLineSections {
 /// count as far as its header says where they begin. Immutable once made.
 class DebugLines {
  public:
-  /// The largest number of rows; further rows are ignored. Names are cut at 4 KiB.
+  /// The largest number of rows; further rows are ignored. Names are cut at 4 KiB, and all of them together have 32
+  /// times the bytes of .debug_line; rows of further files are ignored.
   static constexpr std::size_t k_most = std::size_t{1} << 20;
 
   DebugLines() = default;
