@@ -1,11 +1,12 @@
 // Input: a byte, bit 0 the byte order; then an entry of GDB's list as Erlang makes them.
 #include "jitunwind/sdk/dialects/jit_files/erlang_entry.h"
-#include "tests/fuzz/fuzz_check.h"
+#include "tests/fuzz/fuzz_memory.h"
 
 using namespace jitunwind;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
+  const fuzz::MemoryLimit limit(size);
   Arch arch = *all_arches()[0];
   arch.big_endian = (data[0] & 1) != 0;
   const auto entry = read_erlang_entry(std::as_bytes(std::span(data, size)).subspan(1), arch);

@@ -1,11 +1,12 @@
 // Input: a byte, bit 0 words of 4 bytes, bit 1 the byte order; then the target's memory, GDB's descriptor first.
 #include "jitunwind/sdk/dialects/gdb_list.h"
-#include "tests/fuzz/fuzz_check.h"
+#include "tests/fuzz/fuzz_memory.h"
 
 using namespace jitunwind;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
+  const fuzz::MemoryLimit limit(size);
   constexpr Addr k_memory = 0x1000;
   Arch arch = *all_arches()[0];
   if ((data[0] & 1) != 0) arch.word_size = 4;

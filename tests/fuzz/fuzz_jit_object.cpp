@@ -5,7 +5,7 @@
 #include "jitunwind/sdk/dialects/jit_files/erlang_entry.h"
 #include "jitunwind/sdk/dialects/jit_object.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
-#include "tests/fuzz/fuzz_check.h"
+#include "tests/fuzz/fuzz_memory.h"
 
 using namespace jitunwind;
 
@@ -34,6 +34,7 @@ void ask(const JitObject& object, Addr at) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
+  const fuzz::MemoryLimit limit(size);
   // The CPUs are x86-64 and AArch64, and x86 and ARM with 32 bits.
   Arch arch = *all_arches()[(data[0] & 1) + ((data[0] & 4) >> 1)];
   if ((data[0] & 2) != 0) arch.big_endian = true;

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "jitunwind/sdk/dialects/perf_map.h"
-#include "tests/fuzz/fuzz_check.h"
+#include "tests/fuzz/fuzz_memory.h"
 
 using namespace jitunwind;
 
@@ -34,6 +34,7 @@ Read read(std::string_view text, std::size_t piece) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
+  const fuzz::MemoryLimit limit(size);
   const std::string_view text(reinterpret_cast<const char*>(data + 1), size - 1);
   fuzz::check(read(text, 1 + data[0]) == read(text, text.size() + 1), "pieces say what the whole says");
   return 0;
