@@ -7,6 +7,7 @@
 #include <fstream>
 #include <thread>
 
+#include "jitunwind/sdk/compat/targets/core_segment_p.h"
 #include "tests/support/counted_allocations.h"
 #include "tests/targets/built_cores.h"
 #include "tests/targets/libunwind_helpers.h"
@@ -132,6 +133,21 @@ int segment_of(const std::string& core, Addr at) {
     if (segment.p_type == PT_LOAD && at - segment.p_vaddr < segment.p_memsz) return i;
   }
   return -1;
+}
+
+/// A core is of either byte order. Segments that are not loaded, and those that the core does not have, have no
+/// address.
+TEST(SegmentsOfACore, HaveTheirAddressesInBothByteOrders) {
+  constexpr Addr k_at = 0x12'3456'7000;
+  const TemporaryFolder folder;
+  for (const bool big_endian : {false, true}) {
+    built::Core core(EM_AARCH64, true, big_endian);
+    core.add_memory({.type = PT_LOAD, .address = k_at, .memory_size = 0x1000}, core.bytes().u64(0));
+    core.write(folder / "core");
+    EXPECT_EQ(address_of_segment(folder / "core", 0), std::nullopt);
+    EXPECT_EQ(address_of_segment(folder / "core", 1), k_at);
+    EXPECT_EQ(address_of_segment(folder / "core", 2), std::nullopt);
+  }
 }
 
 /// No symbol names the program's code if the file is missing; with the file at another place they do.

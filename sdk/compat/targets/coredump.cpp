@@ -1,14 +1,12 @@
 // libunwind-coredump.h: a core file as a Target.
-#include <link.h>
-
 #include <new>
 #include <optional>
 #include <string>
 
 #include "jitunwind/sdk/compat/target_registers_p.h"
+#include "jitunwind/sdk/compat/targets/core_segment_p.h"
 #include "jitunwind/sdk/compat/targets/target_answers_p.h"
 #include "jitunwind/unwind_core/memory/own/mapped_internal.h"
-#include "jitunwind/unwind_core/uncancelled_internal.h"
 
 #include <libunwind-coredump.h>
 
@@ -35,20 +33,6 @@ UCD_info* open_core(const char* filename) {
   // Registers have the numbers of this CPU's header.
   if (!target || target->arch().elf_machine != target_arch().elf_machine || target->threads().empty()) return nullptr;
   return new UCD_info(filename, *file, std::move(*target));
-}
-
-/// The load address of a program header's segment. The core was opened before, so it is of this CPU.
-std::optional<Addr> address_of_segment(const std::string& core, int number) noexcept {
-  const ReadableFile file = ReadableFile::regular(core.c_str());
-  ElfW(Ehdr) head;
-  ElfW(Phdr) segment;
-  if (number < 0 || read_at(file.number(), &head, sizeof head, 0) != long{sizeof head}) return std::nullopt;
-  const std::uint64_t at = head.e_phoff + static_cast<std::uint64_t>(number) * sizeof segment;
-  // The count of more than PN_XNUM - 1 headers is elsewhere. Bytes that are not a header lack its type, checked below.
-  if (head.e_phnum != PN_XNUM && number >= head.e_phnum) return std::nullopt;
-  if (read_at(file.number(), &segment, sizeof segment, at) != long{sizeof segment} || segment.p_type != PT_LOAD)
-    return std::nullopt;
-  return segment.p_vaddr;
 }
 
 /// Opens the core again, with one more file. Another file may have its name by now, or the file other contents: threads
