@@ -6,7 +6,9 @@
 
 namespace bench {
 
-/// walk/WALKER/static|jit/DEPTH; an item is a frame.
+/// An item is a frame.
+///   walk/WALKER/static|jit/DEPTH     the same stack over and over
+///   unlike/WALKER/static|jit/DEPTH   another stack of the same functions each time
 void add_walk_benchmarks();
 
 ///   contention/WALKER/other_pages|neighbours   of 50 frames, every fourth made at run time, while another thread

@@ -1,20 +1,24 @@
 // The time to walk the innermost `depth` frames of a stack. All are C++ functions, or every fourth is made at run time.
+// The stack is the same at each walk, or another one of the same functions.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <random>
 #include <string>
 
 #include "bench/measurements.h"
 #include "bench/registered.h"
 #include "bench/stack.h"
+#include "bench/thread_time.h"
 
 namespace bench {
 
 namespace {
 
 constexpr std::array<std::size_t, 4> k_depths{10, 50, 200, 1000};
+constexpr std::array<std::size_t, 2> k_unlike_depths{50, 200};
 constexpr std::size_t k_jit_every = 4;
 
 /// The data of the deepest function. The base Context comes first, because frames pass on its address.
@@ -49,16 +53,71 @@ void measure(Context* context) {
   measured.state->SetItemsProcessed(measured.state->iterations() * static_cast<std::int64_t>(measured.depth));
 }
 
-void walk(benchmark::State& state, const Walker& walker, std::size_t depth, bool with_jit, const JitArena& arena) {
+/// Walks once, or not at all where the way to here is what is measured.
+void walk_once(Context* context) {
+  auto& measured = *static_cast<Measurement*>(context);
+  if (!measured.walker) return;
+  std::array<void*, k_max_depth> addresses;
+  const std::span<void*> into(addresses.data(), measured.depth);
+  benchmark::DoNotOptimize(measured.walker->walk(into));
+}
+
+/// Looks at a walk's result.
+void check(Context* context) {
+  auto& measured = *static_cast<Measurement*>(context);
+  std::array<void*, k_max_depth> addresses;
+  const std::span<void*> into(addresses.data(), measured.depth);
+  const std::string wrong = mistake(measured, into.first(measured.walker->walk(into)));
+  if (!wrong.empty()) measured.state->SkipWithError(wrong.c_str());
+}
+
+/// Returns the functions of a stack without the one that measures.
+std::vector<StackFunction> functions_of(std::size_t depth, bool with_jit, const JitArena& arena) {
   std::vector<StackFunction> functions;
   for (std::size_t i = 0; i < depth; ++i) {
     const bool jit = with_jit && i % k_jit_every == k_jit_every - 1;
     functions.push_back(jit ? arena.entry(i / k_jit_every) : static_function(i));
   }
+  return functions;
+}
+
+void walk(benchmark::State& state, const Walker& walker, std::size_t depth, bool with_jit, const JitArena& arena) {
+  std::vector<StackFunction> functions = functions_of(depth, with_jit, arena);
   functions.push_back(measure);
   const Registered registered(arena, with_jit ? depth / k_jit_every : 0);
   Measurement measured{{}, &state, &walker, &arena, depth, with_jit};
   run_stack(functions, measured);
+}
+
+using Stacks = std::vector<std::vector<StackFunction>>;
+double seconds_of(const Stacks& stacks, Measurement& measured) {
+  const double begin = thread_seconds();
+  for (const auto& functions : stacks) run_stack(functions, measured);
+  return thread_seconds() - begin;
+}
+
+/// Walks stacks on which the same functions have called each other in another order each time. The calls take as long
+/// as the walks, and are measured without them.
+void walk_unlike(benchmark::State& state, const Walker& walker, std::size_t depth, bool with_jit,
+                 const JitArena& arena) {
+  std::vector<StackFunction> functions = functions_of(depth, with_jit, arena);
+  const Registered registered(arena, with_jit ? depth / k_jit_every : 0);
+  Measurement measured{{}, &state, &walker, &arena, depth, with_jit};
+  Measurement calls{{}, &state, nullptr, &arena, depth, with_jit};
+  std::minstd_rand random;
+  Stacks stacks(256);
+  for (auto& stack : stacks) {
+    std::shuffle(functions.begin(), functions.end(), random);
+    stack = functions;
+    stack.push_back(check);
+    run_stack(stack, measured);
+    stack.back() = walk_once;
+  }
+  for (auto _ : state) {
+    const double without = seconds_of(stacks, calls);
+    state.SetIterationTime(std::max(seconds_of(stacks, measured) - without, 0.0));
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(depth * stacks.size()));
 }
 
 }  // namespace
@@ -72,6 +131,12 @@ void add_walk_benchmarks() {
         const std::string name = std::string("walk/") + walker.name + (with_jit ? "/jit/" : "/static/");
         benchmark::RegisterBenchmark((name + std::to_string(depth)).c_str(),
                                      [&walker, depth, with_jit](auto& s) { walk(s, walker, depth, with_jit, arena); });
+      }
+      for (const std::size_t depth : k_unlike_depths) {
+        const std::string name = std::string("unlike/") + walker.name + (with_jit ? "/jit/" : "/static/");
+        benchmark::RegisterBenchmark((name + std::to_string(depth)).c_str(), [&walker, depth, with_jit](auto& s) {
+          walk_unlike(s, walker, depth, with_jit, arena);
+        })->UseManualTime();
       }
     }
   }
