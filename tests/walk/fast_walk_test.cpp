@@ -89,6 +89,46 @@ TEST(FastWalks, SeeThatAFrameIsDescribedNoMore) {
   EXPECT_EQ(described.after, 0);
 }
 
+/// Frames that call each other in another order each time: a walk does not come from a frame to the one of the walk
+/// before.
+class UnlikeStacks {
+ public:
+  UnlikeStacks() {
+    for (std::size_t i = 0; i < order_.size(); ++i) order_[i] = i;
+  }
+  JitFrame& frame(std::size_t number) { return frames_[number]; }
+  int wrong_lists_of(int stacks) {
+    wrong_ = 0;
+    for (int i = 0; i < stacks; ++i) {
+      std::shuffle(order_.begin(), order_.end(), random_);
+      called_ = 0;
+      (void)call_next(this);
+    }
+    return wrong_;
+  }
+
+ private:
+  static void* call_next(void* of) {
+    auto& stacks = *static_cast<UnlikeStacks*>(of);
+    if (stacks.called_ != stacks.order_.size()) return stacks.frames_[stacks.order_[stacks.called_++]](call_next, of);
+    stacks.wrong_ += wrong_lists();
+    return nullptr;
+  }
+
+  std::array<JitFrame, 12> frames_;
+  std::array<std::size_t, 12> order_;
+  std::size_t called_ = 0;
+  std::mt19937 random_{7};
+  int wrong_ = 0;
+};
+
+TEST(FastWalks, SeeOnUnlikeStacksThatAFrameIsDescribedNoMore) {
+  UnlikeStacks stacks;
+  EXPECT_EQ(stacks.wrong_lists_of(100), 0);
+  EXPECT_TRUE(stacks.frame(5).registration().cancel());
+  EXPECT_EQ(stacks.wrong_lists_of(100), 0);
+}
+
 /// Calls with `room` bytes on the stack, whose contents do not change, from one of two places.
 struct Shift {
   const JitFrame* frame;

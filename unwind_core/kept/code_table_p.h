@@ -53,6 +53,10 @@ class CodeTable {
 
   /// The cipher of a version, by which keys are encrypted. A caller with many lookups under one version makes it once.
   static constexpr std::uint64_t cipher(std::uint64_t version) noexcept { return spread(version) ^ k_cipher_of_none; }
+  /// The key of an entry.
+  static constexpr std::uint64_t key_of(Addr at, const Value& value, std::uint64_t cipher_of_version) noexcept {
+    return at ^ mix(value, cipher_of_version);
+  }
 
   /// The entries by their numbers, for whoever has a link. holds() says whether an entry holds for an address.
   class Entries {
@@ -62,8 +66,10 @@ class CodeTable {
     /// Precondition: in_bounds().
     Value value(Number number) const noexcept { return load(first_[number]); }
     bool holds(Number number, const Value& value, Addr at, std::uint64_t cipher_of_version) const noexcept {
-      return (first_[number].key.load(std::memory_order_relaxed) ^ mix(value, cipher_of_version)) == at;
+      return key(number) == key_of(at, value, cipher_of_version);
     }
+    /// Precondition: in_bounds().
+    std::uint64_t key(Number number) const noexcept { return first_[number].key.load(std::memory_order_relaxed); }
 
    private:
     friend CodeTable;
@@ -114,7 +120,7 @@ class CodeTable {
       const Number number = is_new ? room.take(hash) : before;
       Entry& entry = room.entries()[number];
       store(entry, value);
-      entry.key.store(at ^ mix(value, cipher_of_version), std::memory_order_relaxed);
+      entry.key.store(key_of(at, value, cipher_of_version), std::memory_order_relaxed);
       if (is_new) room.index.lead(hash, number);
       return number;
     });

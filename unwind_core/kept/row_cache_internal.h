@@ -10,6 +10,7 @@
 #include "jitunwind/unwind_core/kept/code_shapes_internal.h"
 #include "jitunwind/unwind_core/kept/code_table_p.h"
 #include "jitunwind/unwind_core/kept/compact_row_p.h"
+#include "jitunwind/unwind_core/kept/recent_rules_p.h"
 #include "jitunwind/unwind_core/kept/rule_place.h"
 #include "jitunwind/unwind_core/kept/save_shapes_p.h"
 #include "jitunwind/unwind_core/module.h"
@@ -33,12 +34,14 @@ class ModuleVersions {
 struct KeptRules {
   using Table = CodeTable<CallerRule>;
   Table table;
+  RecentRules recent;
   SaveShapes shapes;
 
   /// No rule is kept any more. False: memory was reserved for more, and all is as it was. Nobody else uses it
   /// meanwhile.
   bool clear() noexcept {
     if (!table.clear()) return false;
+    recent.clear();
     shapes.clear();
     return true;
   }

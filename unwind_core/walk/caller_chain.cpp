@@ -23,9 +23,41 @@ constinit thread_local std::uint32_t first_entry = 0;
     rows_.link(from, to);
 }
 
+/// Sets the rule at `at`, and its entry where that is known. A link tells the entry before the return address was read.
+/// Stacks of the same functions in ever other orders would replace each link at each walk, and threads would wait for
+/// each other's cache lines. So a walk replaces one link, and goes by addresses where a second one does not help.
+template <CallerChain::Way k_way>
+[[gnu::always_inline]] inline CallerChain::Stop CallerChain::find_rule(const Table::Entries& entries, Addr at,
+                                                                       RulePlace callee, Table::Number& entry,
+                                                                       CallerRule& rule) noexcept {
+  const auto cipher_of = [&](CallerRule known) { return cipher(known, at); };
+  if constexpr (k_way == Way::link) {
+    entry = entries.in_bounds(callee.next);
+    rule = entries.value(entry);
+    if (entries.holds(entry, rule, at, cipher_of(rule))) [[likely]]
+      return Stop::full;
+    if (has_linked_) return Stop::not_linked;
+  } else {
+    entry = RulePlace::k_none;
+    if (rows_.rules.recent.find(at, cipher_of, rule)) [[likely]]
+      return Stop::full;
+  }
+  const Table::Found found = find(at);
+  if (!found.holds) return Stop::unknown;
+  rule = found.value;
+  if constexpr (k_way == Way::link) {
+    entry = found.number;
+    lead_on(callee, entry);
+    has_linked_ = true;
+  } else {
+    rows_.rules.recent.put(at, entries, found);
+  }
+  return Stop::full;
+}
+
 /// The chain from one frame to the next bounds the time of a walk, so all that a step reads and writes is in registers.
 /// `k_calls_push`: the return address is what a call has pushed, at CFA - word, and SP is the CFA then.
-template <bool k_calls_push>
+template <CallerChain::Way k_way, bool k_calls_push>
 [[gnu::hot]] CallerChain::Stop CallerChain::run_on() noexcept {
   if (!is_on_stack()) return Stop::unknown;
   Addr at = at_;
@@ -38,18 +70,10 @@ template <bool k_calls_push>
   if (callee.number == RulePlace::k_none) callee.next = first_entry;
   Stop stop = Stop::full;
   while (out != end_) {
-    Table::Number entry = entries.in_bounds(callee.next);
-    CallerRule rule = entries.value(entry);
-    if (!entries.holds(entry, rule, at, cipher(rule, at))) [[unlikely]] {
-      const Table::Found found = find(at);
-      if (!found.holds) {
-        stop = Stop::unknown;
-        break;
-      }
-      entry = found.number;
-      rule = found.value;
-      lead_on(callee, entry);
-    }
+    Table::Number entry;
+    CallerRule rule;
+    if (stop = find_rule<k_way>(entries, at, callee, entry, rule); stop != Stop::full) [[unlikely]]
+      break;
     const Addr cfa = (rule.base_is_frame_pointer() ? fp : sp) + rule.cfa_offset();
     const Addr pc_below = k_calls_push ? CompactRow::k_word : rule.return_address_below_cfa();
     const Addr fp_below = rule.frame_pointer_below_cfa();
@@ -88,7 +112,8 @@ template <bool k_calls_push>
 
 [[gnu::hot]] CallerChain::Stop CallerChain::run() noexcept {
   for (;;) {
-    const Stop stop = arch_.calls_push() ? run_on<true>() : run_on<false>();
+    Stop stop = run_on<Way::link>();
+    if (stop == Stop::not_linked) stop = run_on<Way::address>();
     if (stop != Stop::not_compact) return stop;
     Position position{at_, sp_, fp_};
     if (const Stop left = step_by(not_compact_, position); left != Stop::full) return left;

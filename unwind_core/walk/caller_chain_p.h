@@ -17,7 +17,7 @@ namespace jitunwind {
 class CallerChain {
  public:
   using Table = KeptRules::Table;
-  enum class Stop { full, outermost, unknown, not_compact };
+  enum class Stop { full, outermost, unknown, not_compact, not_linked };
   /// A frame: the address to look up, SP and frame pointer. Its pc is set where a function says so.
   struct Position {
     Addr at = 0;
@@ -70,8 +70,17 @@ class CallerChain {
   }
 
  private:
-  template <bool k_calls_push>
+  /// How the loop comes to the rule of the next frame.
+  enum class Way { link, address };
+  template <Way k_way>
+  Stop find_rule(const Table::Entries& entries, Addr at, RulePlace callee, Table::Number& entry,
+                 CallerRule& rule) noexcept;
+  template <Way k_way, bool k_calls_push>
   Stop run_on() noexcept;
+  template <Way k_way>
+  Stop run_on() noexcept {
+    return arch_.calls_push() ? run_on<k_way, true>() : run_on<k_way, false>();
+  }
   std::uint64_t cipher(KeptBy by, std::uint64_t registrations) const noexcept {
     return Table::cipher(RowCache::version_of(registrations, by, module_));
   }
@@ -110,7 +119,8 @@ class CallerChain {
   const std::uint64_t cipher_of_everywhere_ = Table::cipher(everywhere_);
   RulePlace callee_{};  // by which the walk came here
   ModuleVersion module_{};
-  CallerRule not_compact_;  // by which run_on() could not go on
+  bool has_linked_ = false;  // one entry to another
+  CallerRule not_compact_;   // by which run_on() could not go on
 };
 
 }  // namespace jitunwind
