@@ -473,7 +473,8 @@ TEST(SourceRules, ShortFormsOfRowsAreListedWithTheirTests) {
         "unwind_core/kept/compact_row.cpp compact_without", "unwind_core/kept/compact_row.cpp expand",
         "unwind_core/kept/row_cache.cpp rule_of", "unwind_core/sources/cfi/compact_cfi.cpp State",
         "unwind_core/sources/cfi/compact_cfi.cpp find_compact_row", "unwind_core/sources/cfi/compact_cfi.cpp is_plain",
-        "unwind_core/sources/cfi/compact_cfi.cpp restore"})
+        "unwind_core/sources/cfi/compact_cfi.cpp restore", "unwind_core/sources/cfi/compact_cfi.cpp run",
+        "unwind_core/sources/cfi/compact_cfi.cpp save"})
     expected.insert(other);
   EXPECT_EQ(functions_that_evaluate(rules::source_files()), expected);
 }

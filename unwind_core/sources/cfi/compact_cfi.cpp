@@ -13,34 +13,15 @@ namespace {
 
 using namespace dwarf;
 
-/// The state that instructions change: the words of a CompactRow, in registers. A processor waits for bytes that are
-/// stored and then loaded as words. The CFA's offset is a member of its own, and finish() finds the deepest slot.
+/// The part of the state that a processor has in registers; the rest is in the row.
 struct State {
-  std::array<std::uint64_t, 2> words;
+  explicit State(const std::byte* first, const CompactRow& row) noexcept
+      : next(first), cfa_offset(row.cfa_words * CompactRow::k_word), deepest(row.deepest) {}
+
+  const std::byte* next;
   std::uint64_t cfa_offset;
-
-  static constexpr unsigned k_base_at = 8 * offsetof(CompactRow, base);
-  static constexpr unsigned k_deepest_at = 8 * offsetof(CompactRow, deepest);
-
-  explicit State(const CompactRow& row) noexcept
-      : words(std::bit_cast<std::array<std::uint64_t, 2>>(row)), cfa_offset(row.cfa_words * CompactRow::k_word) {
-    words[0] &= ~(std::uint64_t{0xffff} | std::uint64_t{0xff} << k_deepest_at);
-  }
-  State() noexcept {}  // words stay as they are
-
-  std::uint64_t slot(std::size_t number) const noexcept {
-    const std::size_t byte = offsetof(CompactRow, slots) + number;
-    return words[byte / 8] >> 8 * (byte % 8) & 0xff;
-  }
-  void set_slot(std::size_t number, std::uint64_t value) noexcept {
-    const std::size_t byte = offsetof(CompactRow, slots) + number;
-    words[byte / 8] = put(words[byte / 8], 8 * static_cast<unsigned>(byte % 8), value);
-  }
-  void set_base(std::uint64_t column) noexcept { words[0] = put(words[0], k_base_at, column); }
-
-  static std::uint64_t put(std::uint64_t word, unsigned bit, std::uint64_t byte) noexcept {
-    return (word & ~(std::uint64_t{0xff} << bit)) | byte << bit;
-  }
+  std::uint64_t deepest;       ///< slot of all that were saved
+  std::uint64_t position = 0;  ///< of the row, from the begin of the code on, in units of the code alignment
 };
 static_assert(std::endian::native == std::endian::little);
 
@@ -53,89 +34,112 @@ enum class Then { next, row_found, failed };
 
 class Program {
  public:
-  Program(const CompactCode& code, const CompactLayout& layout, Addr at) noexcept
+  /// `row` is worked on in place: bytes that are stored and then copied as words are waited for.
+  Program(const CompactCode& code, const CompactLayout& layout, Addr at, CompactRow& row) noexcept
       : layout_(layout),
         initial_(*code.initial),
-        deepest_(code.initial->deepest),
+        row_(row),
         end_(code.instructions.data() + code.instructions.size()),
         alignment_(code.cie->code_alignment),
-        at_(at),
+        wanted_(position_of(at - code.range.begin, alignment_)),
         begin_(code.range.begin),
-        state_(*code.initial) {}
+        state_(code.instructions.data(), initial_) {
+    row_ = initial_;
+  }
 
-  /// Runs as far as the row at `at`. The instructions that nearly all programs consist of are here, in registers.
-  [[gnu::always_inline]] bool run(const std::byte* const first) noexcept {
-    const std::byte* next = first;
-    while (next != end_) {
-      const unsigned op = std::to_integer<unsigned>(*next++);
-      const unsigned operand = op & 0x3f;
-      Then then = Then::next;
-      if ((op & 0xc0) == cfa_advance_loc) {
-        then = advance(operand);
-      } else if ((op & 0xc0) == cfa_offset && next != end_ && *next < std::byte{0x80}) {
-        then = save(operand, std::to_integer<std::uint64_t>(*next++));
-      } else if (op == cfa_def_cfa_offset && next != end_ && *next < std::byte{0x80}) {
-        state_.cfa_offset = std::to_integer<std::uint64_t>(*next++);
+  /// Runs as far as the row at `at`. The instructions that nearly all programs consist of are here. They take an
+  /// operand of one byte or none, which is there in front of the last byte.
+  [[gnu::always_inline]] bool run() noexcept {
+    const CompactLayout& layout = layout_;
+    const std::uint64_t wanted = wanted_;
+    const std::byte* const last = state_.next == end_ ? end_ : end_ - 1;
+    State now = state_;
+    const auto advances = [&](std::uint64_t units) {
+      if (now.position + units > wanted) return false;
+      now.position += units;
+      return true;
+    };
+    while (now.next < last) {
+      const unsigned op = std::to_integer<unsigned>(*now.next), operand = std::to_integer<unsigned>(now.next[1]);
+      if (op - cfa_advance_loc < 0x40) {
+        if (!advances(op - cfa_advance_loc)) return ends(now, op - cfa_advance_loc);
+        now.next += 1;
+      } else if (op - cfa_offset < 0x40 && operand - 1 < 0x7f) {
+        const std::size_t slot = layout.slot_or_size(op - cfa_offset);
+        if (slot >= layout.size()) return false;
+        row_.slots[slot] = static_cast<std::uint8_t>(operand);
+        now.deepest = std::max<std::uint64_t>(now.deepest, operand);
+        now.next += 2;
+      } else if (op == cfa_def_cfa_offset && operand < 0x80) {
+        now.cfa_offset = operand;
+        now.next += 2;
+      } else if (op == cfa_advance_loc1) {
+        if (!advances(operand)) return ends(now, operand);
+        now.next += 2;
       } else if (op == cfa_nop) {
-        continue;
+        now.next += 1;
       } else {
-        next_ = next;
-        then = execute(op, operand);
-        next = next_;
+        state_ = now;
+        if (const Then then = execute(); then != Then::next) return then == Then::row_found;
+        now = state_;
       }
-      if (then != Then::next) return then == Then::row_found;
     }
+    state_ = now;
+    while (state_.next != end_)
+      if (const Then then = execute(); then != Then::next) return then == Then::row_found;
     return true;
   }
 
-  /// False: no compact row says it.
-  bool finish(CompactRow& out) const noexcept {
+  /// Completes the row. False: no compact row says it.
+  bool finish() noexcept {
     const std::uint64_t words = state_.cfa_offset / CompactRow::k_word;
     if (state_.cfa_offset % CompactRow::k_word != 0 || words > 0xffff || args_size_ != 0) return false;
-    std::uint64_t deepest = deepest_;
-    if (has_restored_) {
-      deepest = 0;
-      for (std::size_t i = 0; i < layout_.size(); ++i) deepest = std::max(deepest, state_.slot(i));
-    }
-    std::array<std::uint64_t, 2> all = state_.words;
-    all[0] |= words | deepest << State::k_deepest_at;
-    out = std::bit_cast<CompactRow>(all);
+    row_.cfa_words = static_cast<std::uint16_t>(words);
+    row_.deepest = static_cast<std::uint8_t>(state_.deepest);
     return true;
   }
   bool is_outermost() const noexcept { return is_outermost_; }
   /// The instructions of a CIE must do neither.
   bool has_advanced_or_remembered() const noexcept { return end_of_row_ != ~Addr{0} || remembered_ != 0; }
   /// The range of the row; it may end behind the FDE.
-  AddrRange range() const noexcept { return {begin_, end_of_row_}; }
+  AddrRange range() const noexcept { return {begin_ + state_.position * alignment_, end_of_row_}; }
 
  private:
-  [[gnu::always_inline]] Then advance(std::uint64_t units) noexcept {
-    std::uint64_t distance = 0;
-    Addr to = 0;
-    if (__builtin_mul_overflow(units, alignment_, &distance) || __builtin_add_overflow(begin_, distance, &to))
-      return Then::failed;
-    if (to > at_) return end_of_row_ = to, Then::row_found;
-    begin_ = to;
+  static std::uint64_t position_of(Addr distance, std::uint64_t alignment) noexcept {
+    if (alignment == 1) return distance;
+    return alignment == 0 ? ~std::uint64_t{0} : distance / alignment;
+  }
+  /// The row at `at` ends so many units on. False: no address is there.
+  bool ends(const State& now, std::uint64_t units) noexcept {
+    state_ = now;
+    Addr distance = 0;
+    return !__builtin_mul_overflow(now.position + units, alignment_, &distance) &&
+           !__builtin_add_overflow(begin_, distance, &end_of_row_);
+  }
+  Then advance(std::uint64_t units) noexcept {
+    if (has_failed_) return Then::failed;
+    if (state_.position + units > wanted_) return ends(state_, units) ? Then::row_found : Then::failed;
+    state_.position += units;
     return Then::next;
   }
-  [[gnu::always_inline]] Then save(std::uint64_t reg, std::uint64_t words) noexcept {
+  Then save(std::uint64_t reg, std::uint64_t words) noexcept {
     const std::size_t slot = layout_.slot_or_size(reg);
     if (slot >= layout_.size() || words - 1 >= 255) return Then::failed;
-    state_.set_slot(slot, words);
-    deepest_ = std::max(deepest_, words);
+    row_.slots[slot] = static_cast<std::uint8_t>(words);
+    state_.deepest = std::max(state_.deepest, words);
     return Then::next;
   }
   Then restore(std::uint64_t reg) noexcept {
     const std::size_t slot = layout_.slot_or_size(reg);
     if (slot >= layout_.size()) return Then::failed;
-    state_.set_slot(slot, initial_.slots[slot]);
-    has_restored_ = true;
+    row_.slots[slot] = initial_.slots[slot];
+    state_.deepest = *std::ranges::max_element(row_.slots);
     return Then::next;
   }
   Then set_cfa(std::uint64_t reg, std::uint64_t offset) noexcept {
     const int column = reg < k_no_reg ? layout_.arch().column(static_cast<RegNum>(reg)) : -1;
     if (column < 0) return Then::failed;
-    state_.set_base(static_cast<std::uint64_t>(column));
+    row_.base = static_cast<std::uint8_t>(column);
     state_.cfa_offset = offset;
     return Then::next;
   }
@@ -144,15 +148,15 @@ class Program {
 
   std::uint64_t fixed(std::size_t size) noexcept {
     std::uint64_t value = 0;
-    if (static_cast<std::size_t>(end_ - next_) < size) return has_failed_ = true, 0;
-    std::memcpy(&value, next_, size);  // little-endian: compact rows are of no others
-    next_ += size;
+    if (static_cast<std::size_t>(end_ - state_.next) < size) return has_failed_ = true, 0;
+    std::memcpy(&value, state_.next, size);  // little-endian: compact rows are of no others
+    state_.next += size;
     return value;
   }
   std::uint64_t uleb() noexcept {
     std::uint64_t value = 0;
-    for (unsigned shift = 0; shift < 28 && next_ != end_; shift += 7) {
-      const auto part = std::to_integer<std::uint64_t>(*next_++);
+    for (unsigned shift = 0; shift < 28 && state_.next != end_; shift += 7) {
+      const auto part = std::to_integer<std::uint64_t>(*state_.next++);
       value |= (part & 0x7f) << shift;
       if (part < 0x80) return value;
     }
@@ -160,20 +164,24 @@ class Program {
     return 0;
   }
 
-  [[gnu::hot, gnu::noinline]] Then execute(unsigned op, unsigned operand) noexcept {
-    const Then then = execute_one(op, operand);
+  [[gnu::hot, gnu::noinline]] Then execute() noexcept {
+    const unsigned op = std::to_integer<unsigned>(*state_.next++);
+    const Then then = execute_one(op, op & 0x3f);
     return has_failed_ ? Then::failed : then;
   }
   Then execute_one(unsigned op, unsigned operand) noexcept {
+    if ((op & 0xc0) == cfa_advance_loc) return advance(operand);
     if ((op & 0xc0) == cfa_offset) return save(operand, uleb());
     if ((op & 0xc0) == cfa_restore) return restore(operand);
     switch (op) {
+      case cfa_nop:
+        return Then::next;
       case cfa_advance_loc1:
-        return advance_unless_failed(fixed(1));
+        return advance(fixed(1));
       case cfa_advance_loc2:
-        return advance_unless_failed(fixed(2));
+        return advance(fixed(2));
       case cfa_advance_loc4:
-        return advance_unless_failed(fixed(4));
+        return advance(fixed(4));
       case cfa_def_cfa: {
         const std::uint64_t reg = uleb();
         return set_cfa(reg, uleb());
@@ -190,16 +198,18 @@ class Program {
       case cfa_restore_extended:
         return restore(uleb());
       case cfa_undefined:
-        is_outermost_ = uleb() == layout_.arch().ra && are_nops({next_, end_});
+        is_outermost_ = uleb() == layout_.arch().ra && are_nops({state_.next, end_});
         return is_outermost_ ? Then::next : Then::failed;
       case cfa_remember_state:
         if (remembered_ == saved_.size()) return Then::failed;
-        saved_[remembered_++] = state_;
+        saved_[remembered_++] = {std::bit_cast<Words>(row_), state_.cfa_offset, state_.deepest};
         return Then::next;
       case cfa_restore_state:
         if (remembered_ == 0) return Then::failed;
-        state_ = saved_[--remembered_];
-        has_restored_ = true;
+        --remembered_;
+        row_ = std::bit_cast<CompactRow>(saved_[remembered_].row);
+        state_.cfa_offset = saved_[remembered_].cfa_offset;
+        state_.deepest = saved_[remembered_].deepest;
         return Then::next;
       case cfa_gnu_args_size:
         args_size_ = uleb();
@@ -208,24 +218,28 @@ class Program {
         return Then::failed;
     }
   }
-  Then advance_unless_failed(std::uint64_t units) noexcept { return has_failed_ ? Then::failed : advance(units); }
+
+  using Words = std::array<std::uint64_t, 2>;
+  struct Remembered {
+    Words row;
+    std::uint64_t cfa_offset;
+    std::uint64_t deepest;
+  };
 
   const CompactLayout& layout_;
   const CompactRow& initial_;
-  std::uint64_t deepest_;  // slot of all that were saved
+  CompactRow& row_;
   const std::byte* end_;
   std::uint64_t alignment_;
-  Addr at_;
-  Addr begin_;  // of the row
+  std::uint64_t wanted_;  // the position of `at`
+  Addr begin_;            // of the code
   Addr end_of_row_ = ~Addr{0};
   State state_;
-  const std::byte* next_ = nullptr;
   bool has_failed_ = false;
-  bool has_restored_ = false;
   bool is_outermost_ = false;
   std::uint64_t args_size_ = 0;
   std::size_t remembered_ = 0;
-  std::array<State, 4> saved_;  // uninitialised
+  std::array<Remembered, 4> saved_;  // uninitialised
 };
 
 constexpr auto k_data_alignment = -static_cast<std::int64_t>(CompactRow::k_word);
@@ -239,8 +253,8 @@ bool can_be_compact(const Cie& cie, const CompactLayout& layout) noexcept {
 [[gnu::hot]] bool find_compact_row(const CompactCode& code, const CompactLayout& layout, Addr at, CompactRow& out,
                                    AddrRange& range) noexcept {
   if (code.known && code.known->is_outermost) return false;
-  Program program(code, layout, at);
-  if (!program.run(code.instructions.data()) || program.is_outermost() || !program.finish(out)) return false;
+  Program program(code, layout, at, out);
+  if (!program.run() || program.is_outermost() || !program.finish()) return false;
   range = {program.range().begin, std::min(program.range().end, code.range.end)};
   const unsigned return_address = out.slots[CompactLayout::k_return_address];
   // One below SP and its red zone is for the full row to judge (fde_source.cpp).
@@ -265,10 +279,10 @@ bool can_be_compact(const Cie& cie, const CompactLayout& layout) noexcept {
   if (layout.size() == 0 || !can_be_compact(cie, layout)) return false;
   static constexpr CompactRow k_nothing{};
   const CompactCode code{&cie, &k_nothing, {0, ~Addr{0}}, cie.instructions.bytes};
-  Program program(code, layout, 0);
-  if (!program.run(code.instructions.data()) || program.has_advanced_or_remembered()) return false;
+  Program program(code, layout, 0, out);
+  if (!program.run() || program.has_advanced_or_remembered()) return false;
   is_outermost = program.is_outermost();
-  return program.finish(out);
+  return program.finish();
 }
 
 bool is_plain(const Fde& fde, const Arch& arch) noexcept {
