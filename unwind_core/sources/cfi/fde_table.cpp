@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <limits>
 
 #include "jitunwind/unwind_core/rows/dwarf_constants_internal.h"
 
@@ -56,7 +57,7 @@ bool is_ordinary(const FdeTable& table, bool big_endian, std::span<const std::by
          big_endian == (std::endian::native == std::endian::big) && table.count <= bytes.size() / 8;
 }
 
-/// Searches in some 8 instructions a pair, where the general way takes 55, and in 20 while pairs ahead are fetched. The
+/// Searches in some 8 instructions a pair, where the general way takes 55, and in 17 while pairs ahead are fetched. The
 /// table of new code is in no cache. Waiting for one pair after the other takes longer than all other work for a frame.
 [[gnu::always_inline]] inline bool search_ordinary(const FdeTable& table, Addr pc, std::span<const std::byte> bytes,
                                                    FoundFde& out) noexcept {
@@ -64,25 +65,31 @@ bool is_ordinary(const FdeTable& table, bool big_endian, std::span<const std::by
   const auto member = [](const std::byte* at) noexcept {
     std::int32_t value;
     std::memcpy(&value, at, sizeof value);
-    return static_cast<Addr>(std::int64_t{value});
+    return value;
   };
+  const auto address = [](Addr base, std::int32_t member) { return base + static_cast<Addr>(std::int64_t{member}); };
   if (table.count == 0) return false;
   const std::byte* pair = bytes.data();
   std::uint64_t left = table.count;
-  const auto step_to = [&](const std::byte* middle) { pair = member(middle) + table.start_base <= pc ? middle : pair; };
+  // No member is beyond these limits.
+  constexpr Addr k_most = std::numeric_limits<std::int32_t>::max();
+  const auto wanted = static_cast<std::int32_t>(
+      pc >= table.start_base ? static_cast<std::int64_t>(std::min(pc - table.start_base, k_most))
+                             : -static_cast<std::int64_t>(std::min(table.start_base - pc, k_most + 1)));
+  const auto step_to = [&](const std::byte* middle) { pair = member(middle) <= wanted ? middle : pair; };
   while (left > k_pairs_of_two_lines) {
     const std::byte* const middle = pair + left / 2 * k_pair;
     left -= left / 2;
     // The four that the step after the next may look at.
-    const std::uint64_t next = left / 2, after = (left - next) / 2;
+    const std::uint64_t next = left / 2, after = (left + 1) / 4;
     for (const std::byte* const from : {pair, middle})
       for (const std::uint64_t way : {after, next + after}) __builtin_prefetch(from + way * k_pair);
     step_to(middle);
   }
   for (; left > 1; left -= left / 2) step_to(pair + left / 2 * k_pair);
-  if (member(pair) + table.start_base > pc) return false;
-  out = {member(pair) + table.start_base, member(pair + 4) + table.fde_base,
-         static_cast<std::uint64_t>(pair - bytes.data()) / k_pair};
+  const Addr start = address(table.start_base, member(pair));
+  if (start > pc) return false;
+  out = {start, address(table.fde_base, member(pair + 4)), static_cast<std::uint64_t>(pair - bytes.data()) / k_pair};
   return true;
 }
 
