@@ -151,9 +151,10 @@ std::uint64_t version_of(AddrRange range) noexcept { return hash_with(spread(ran
   lasting.count.store(count, std::memory_order_release);
 }
 
-}  // namespace
+/// The one that the thread has met last: neighbours on a stack are mostly in one module.
+constinit thread_local const Module* met = nullptr;
 
-[[gnu::hot]] const Module* find_lasting_module(Addr at) noexcept {
+[[gnu::noinline]] const Module* search_lasting(Addr at) noexcept {
   const AddrRange* first = lasting.ranges.data();
   std::size_t left = lasting.count.load(std::memory_order_acquire);
   if (left == 0) return nullptr;
@@ -163,7 +164,15 @@ std::uint64_t version_of(AddrRange range) noexcept { return hash_with(spread(ran
     first = first[half].begin <= at ? first + half : first;
     left -= half;
   }
-  return first->contains(at) ? &*lasting.modules[static_cast<std::size_t>(first - lasting.ranges.data())] : nullptr;
+  if (!first->contains(at)) return nullptr;
+  return met = &*lasting.modules[static_cast<std::size_t>(first - lasting.ranges.data())];
+}
+
+}  // namespace
+
+[[gnu::hot]] const Module* find_lasting_module(Addr at) noexcept {
+  const Module* const known = met;
+  return known && known->text.contains(at) ? known : search_lasting(at);
 }
 
 }  // namespace jitunwind
