@@ -4,6 +4,7 @@
 #include "jitunwind/dyn_info/code_shape_internal.h"
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/procedure_rows_p.h"
+#include "jitunwind/dyn_info/registry/index/registered_span_internal.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/dyn_info/row_listener_internal.h"
 #include "jitunwind/unwind_core/address_space.h"
@@ -36,7 +37,7 @@ constexpr RegisteredProcedures k_registered;
 class DynRowSource final : public RowSource {
  public:
   [[gnu::hot]] Found find_row(Lookup& lookup, FrameRow& out) const noexcept override {
-    if (!may_be_registered(lookup.at.lookup())) return false;
+    if (!registered_span.may_cover(lookup.at.lookup())) return false;
     return jitunwind::find_row(k_registered, lookup, out);
   }
   Found find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept override {

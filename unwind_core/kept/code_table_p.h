@@ -103,7 +103,7 @@ class CodeTable {
   /// Whether to keep() something of the address. Beyond the first page an address is kept when it is met for the second
   /// time, unless somebody has asked for room. Much code is met once, and a page of memory costs more than finding a
   /// dozen rows. `before` is the number of the entry that find() has found, or k_nowhere.
-  bool wants(Addr at, Number before) noexcept {
+  [[gnu::always_inline]] bool wants(Addr at, Number before) noexcept {
     return in_room([&](const auto& room) {
       const bool was_asked_for = room.capacity > k_size;
       return before < room.count() || was_asked_for || room.used() < k_of_page ||

@@ -50,6 +50,8 @@ class CompactLayout {
     return reg < slots_.size() ? slots_[static_cast<std::size_t>(reg)] : k_no_slot;
   }
   const std::array<std::int8_t, CompactRow::k_slots>& columns() const noexcept { return columns_; }
+  /// The frame pointer's slot; size() or more: it has none.
+  std::size_t fp_slot() const noexcept { return slot_or_size(arch_->fp); }
   int sp_column() const noexcept { return sp_column_; }
   int pc_column() const noexcept { return pc_column_; }
   /// Columns that keep their values in a caller unless a row says otherwise.

@@ -54,9 +54,9 @@ constexpr std::uint32_t k_without_link = RulePlace::k_none - 1;
 
 }  // namespace
 
-CallerRule RowCache::find_alike(CodeQuestion& question, RulePlace& place) const noexcept {
+CallerRule RowCache::find_shared(CodeQuestion& question, RulePlace& place) const noexcept {
   using Table = KeptRules::Table;
-  const AlikePlace shared = alike ? alike->shapes.place_of(question.at) : AlikePlace{};
+  const AlikePlace shared = alike->shapes.place_of(question.at);
   if (!shared) return {};
   const Table::Found found = alike->table.find(shared.at(), [](CallerRule) { return k_cipher_of_alike; });
   if (!found.holds) return {};
@@ -127,13 +127,17 @@ void NewRow::complete() noexcept {
   lookup.compact = &out.compact;
   const Found found = lookup.space.find_row(lookup, out.full);
   lookup.compact = nullptr;
-  if (found && *found) {
-    out.is_compact = out.compact.is_found || compact(out.full, layout, out.compact.row);
-    out.is_compact_but_signed = !out.is_compact && compact_but_signed(out.full, layout, out.compact.row);
-    const AlikePlace shared(lookup.alike);
-    if (alike && shared && (out.is_compact || out.is_compact_but_signed)) keep_alike(shared, out);
+  if (!found || !*found) {
+    note_no_row(lookup, found);
+    return found;
   }
-  note_new_row(*this, lookup, found, out);
+  out.is_compact = out.compact.is_found || compact(out.full, layout, out.compact.row);
+  out.is_compact_but_signed = !out.is_compact && compact_but_signed(out.full, layout, out.compact.row);
+  out.kept_by = kept_by(out.full, lookup);
+  const AlikePlace shared(lookup.alike);
+  if (alike && shared && (out.is_compact || out.is_compact_but_signed)) keep_alike(shared, out);
+  count_event(Counter::row_made);
+  if (!out.is_compact || out.kept_by == KeptBy::nothing || logs_rows()) note_unusual_row(*this, lookup, out);
   return found;
 }
 
@@ -146,23 +150,21 @@ void NewRow::complete() noexcept {
 }
 
 [[gnu::hot]] CallerRule RowCache::rule_of(const CompactRow& row, RowOrigin origin, KeptBy by) const noexcept {
-  const Arch& arch = layout.arch();
-  const auto fp_slot = layout.slot(arch.fp);
-  if (!fp_slot || by == KeptBy::nothing) return {};
-  const bool by_fp = row.base == layout.columns()[*fp_slot];
+  const std::size_t fp_slot = layout.fp_slot();
+  if (fp_slot >= layout.size() || by == KeptBy::nothing) return {};
+  const bool by_fp = row.base == layout.columns()[fp_slot];
   if (!by_fp && row.base != layout.sp_column()) return {};
-  const std::uint8_t ra = row.slots[CompactLayout::k_return_address], fp = row.slots[*fp_slot];
-  if (arch.calls_push() ? ra != 1 : fp != 0 && ra + 1 != fp) return {};
-  return CallerRule(row, origin, by, by_fp, *fp_slot);
+  const std::uint8_t ra = row.slots[CompactLayout::k_return_address], fp = row.slots[fp_slot];
+  if (layout.arch().calls_push() ? ra != 1 : fp != 0 && ra + 1 != fp) return {};
+  return CallerRule(row, origin, by, by_fp, fp_slot);
 }
 
 [[gnu::hot]] CallerRule RowCache::keep(const CodeQuestion& question, Lookup& lookup, const NewRow& row,
                                        RulePlace& place, CallerRule::Handler handler) const noexcept {
-  const KeptBy by = kept_by(row.full, lookup);
-  if (by == KeptBy::nothing || !row.is_compact) return {};
-  const CallerRule rule = rule_of(row.compact.row, row.full.origin, by).with(handler);
+  if (row.kept_by == KeptBy::nothing || !row.is_compact) return {};
+  const CallerRule rule = rule_of(row.compact.row, row.full.origin, row.kept_by).with(handler);
   if (rule.kept_by() == KeptBy::nothing) return {};
-  place = keep(question, rule, row.compact.row, by == KeptBy::module ? module_of(lookup) : ModuleVersion{});
+  place = keep(question, rule, row.compact.row, rule.is_of_module() ? module_of(lookup) : ModuleVersion{});
   return rule;
 }
 

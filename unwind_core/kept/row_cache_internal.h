@@ -65,6 +65,7 @@ struct NewRow {
   bool is_compact = false;  ///< compact.row is the row
   /// compact.row is the row but for the signature of the return address. Walks of addresses strip that, and keep it so.
   bool is_compact_but_signed = false;
+  KeptBy kept_by = KeptBy::nothing;
   FrameRow full;  ///< the row; where compact.is_found its origin, keeps_by and range alone
   /// Makes the rest of `full` from compact.row.
   void complete() noexcept;
@@ -102,7 +103,9 @@ struct RowCache {
   /// Finds the rule of code alike; none: there is no such rule. If that is wanted, the rule is kept by the address,
   /// too. Precondition: none holds by the address. Needs room on the stack (small_stack_internal.h), and is
   /// signal-safe.
-  CallerRule find_alike(CodeQuestion& question, RulePlace& place) const noexcept;
+  CallerRule find_alike(CodeQuestion& question, RulePlace& place) const noexcept {
+    return alike && changes.may_count(question.at) ? find_shared(question, place) : CallerRule{};
+  }
   /// Finds the row of code alike. False: it is not known, or not compact.
   bool find_alike(CodeQuestion& question, RulePlace& place, KeptRow& out) const noexcept;
   /// Asks the sources of the lookup's address space for the row, and keeps it for code alike.
@@ -151,6 +154,7 @@ struct RowCache {
   CallerRule rule_of(const CompactRow& row, RowOrigin origin, KeptBy by) const noexcept;
 
  private:
+  CallerRule find_shared(CodeQuestion& question, RulePlace& place) const noexcept;
   /// The link does not lead to the entry, or the entry needs more than find() looks at.
   bool find_otherwise(Addr at, ModuleVersion& walked, RulePlace& place, CodeQuestion& question,
                       KeptRow& out) const noexcept;

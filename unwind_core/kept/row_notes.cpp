@@ -13,8 +13,8 @@ namespace {
 
 enum class Verdict { can_be_kept, depends_on_more, not_compact };
 
-Verdict verdict_on(const RowCache& rows, Lookup& lookup, const NewRow& row) noexcept {
-  if (RowCache::kept_by(row.full, lookup) == KeptBy::nothing) return Verdict::depends_on_more;
+Verdict verdict_on(const RowCache& rows, const NewRow& row) noexcept {
+  if (row.kept_by == KeptBy::nothing) return Verdict::depends_on_more;
   return row.is_compact || rows.says_end(row.full) ? Verdict::can_be_kept : Verdict::not_compact;
 }
 
@@ -76,13 +76,12 @@ const char* text_of(Verdict verdict) noexcept {
 
 }  // namespace
 
-void note_new_row(const RowCache& rows, Lookup& lookup, const Found& found, const NewRow& row) noexcept {
-  if (!found || !*found) {
-    if (logs(LogTopic::rows)) log_no_row(lookup, found);
-    return;
-  }
-  const Verdict verdict = verdict_on(rows, lookup, row);
-  count_event(Counter::row_made);
+void note_no_row(const Lookup& lookup, const Found& found) noexcept {
+  if (logs(LogTopic::rows)) log_no_row(lookup, found);
+}
+
+void note_unusual_row(const RowCache& rows, const Lookup& lookup, const NewRow& row) noexcept {
+  const Verdict verdict = verdict_on(rows, row);
   if (verdict == Verdict::depends_on_more) count_event(Counter::row_of_more);
   if (verdict == Verdict::not_compact) count_event(Counter::row_not_compact);
   if (logs(LogTopic::walk)) log_slow_frame(lookup.at.lookup(), row.full.origin, verdict);

@@ -3,14 +3,19 @@
 
 #include "jitunwind/unwind_core/address.h"
 #include "jitunwind/unwind_core/row_source.h"
+#include "jitunwind/unwind_core/trace/log.h"
 
 namespace jitunwind {
 
 struct NewRow;
 struct RowCache;
 
-/// Notes an answer of rows.find_new(). Signal-safe.
-void note_new_row(const RowCache& rows, Lookup& lookup, const Found& found, const NewRow& row) noexcept;
+/// Whether every row that is made is a line of the log.
+inline bool logs_rows() noexcept { return logs(LogTopic::walk) || logs(LogTopic::rows); }
+/// Notes that rows.find_new() has found nothing. Signal-safe.
+void note_no_row(const Lookup& lookup, const Found& found) noexcept;
+/// Notes a row of rows.find_new() that is logged, or not kept. Signal-safe.
+void note_unusual_row(const RowCache& rows, const Lookup& lookup, const NewRow& row) noexcept;
 /// Notes a row that could be kept and is not, since its address was met for the first time. Signal-safe.
 void note_met_once(Addr at) noexcept;
 /// Notes an answer of AddressSpace::find_guess(). Signal-safe.

@@ -79,26 +79,34 @@ Status AddressSpace::expect_code(CodeAddress caller, MemoryWindow& window, AddrR
   return Done{};
 }
 
-[[gnu::hot]] Found AddressSpace::find_row(Lookup& lookup, FrameRow& out) const noexcept {
-  const auto ask = [&] {
-    return first_answer(row_sources, [&](const RowSource& s) { return s.find_row(lookup, out); });
-  };
-  if (!unknown_code) return ask();
-  lookup.unknown_version = unknown_code->find(lookup.at, *row_cache);
-  if (lookup.unknown_version != 0) return false;
-  Found found = ask();
-  if (!found || *found) return found;
+namespace {
+
+/// Asks again, and notes that no source knows the code.
+[[gnu::noinline]] Found find_row_of_unknown(const AddressSpace& space, Lookup& lookup, FrameRow& out) noexcept {
   // Most code is known to some source, so the version is read only now. It must be read before the lookup whose result
   // is kept, and the sources are therefore asked again.
-  const std::uint64_t version = UnknownCode::version(lookup.at.lookup(), *row_cache);
-  Lookup again(*this, lookup.at, lookup.window, lookup.registers, lookup.guesses);
+  const std::uint64_t version = UnknownCode::version(lookup.at.lookup(), *space.row_cache);
+  Lookup again(space, lookup.at, lookup.window, lookup.registers, lookup.guesses);
   again.compact = lookup.compact;
-  found = first_answer(row_sources, [&](const RowSource& s) { return s.find_row(again, out); });
+  const Found found = first_answer(space.row_sources, [&](const RowSource& s) { return s.find_row(again, out); });
   if (!found || *found) return found;
   count_event(Counter::unknown_met);
-  unknown_code->keep(lookup.at, version, {});
+  space.unknown_code->keep(lookup.at, version, {});
   lookup.unknown_version = version;
   return false;
+}
+
+}  // namespace
+
+[[gnu::hot]] Found AddressSpace::find_row(Lookup& lookup, FrameRow& out) const noexcept {
+  if (unknown_code) lookup.unknown_version = unknown_code->find(lookup.at, *row_cache);
+  if (lookup.unknown_version != 0) return false;
+  for (const RowSource* source : row_sources) {
+    const Found found = source->find_row(lookup, out);
+    if (!found || *found) return found;
+  }
+  if (!unknown_code) return false;
+  return find_row_of_unknown(*this, lookup, out);
 }
 
 Found AddressSpace::find_guess(Lookup& lookup, FrameRow& out) const noexcept {

@@ -128,22 +128,7 @@ CallerChain::Stop CallerChain::out_of_frame(Addr sp, Addr lowest, Addr cfa) noex
   return lowest >= sp && stack_.has(lowest, cfa) ? Stop::full : Stop::unknown;
 }
 
-/// A step by a rule of any kind, outside of the loop.
-[[gnu::hot]] CallerChain::Stop CallerChain::step_by(CallerRule rule, Position& position) noexcept {
-  if (rule.kind() == CallerRule::Kind::outermost) return Stop::outermost;
-  const Addr sp = position.sp;
-  if (!leave(rule, position) || position.sp <= sp || position.pc < k_page_size) return Stop::unknown;
-  if (!stack_.holds_frame(position.sp)) stack_ = ReadableStack(position.sp);
-  return Stop::full;
-}
-
-bool CallerChain::leave(CallerRule rule, Position& position) noexcept {
-  using Kind = CallerRule::Kind;
-  if (rule.kind() == Kind::compact) return leave_compact(rule, position);
-  return rule.kind() == Kind::realigned ? leave_realigned(rule, position) : leave_signal_frame(position);
-}
-
-[[gnu::hot]] bool CallerChain::leave_compact(CallerRule rule, Position& position) noexcept {
+[[gnu::always_inline]] inline bool CallerChain::leave_compact(CallerRule rule, Position& position) noexcept {
   const Addr cfa = (rule.base_is_frame_pointer() ? position.fp : position.sp) + rule.cfa_offset();
   const Addr pc_below = arch_.calls_push() ? CompactRow::k_word : rule.return_address_below_cfa();
   const Addr fp_below = rule.frame_pointer_below_cfa();
@@ -180,6 +165,21 @@ bool CallerChain::leave_signal_frame(Position& position) noexcept {
               raw_word(ucontext + offsets.pc) & arch_.address_mask};
   position.at = CodeAddress::interrupted(position.pc).lookup();
   return true;
+}
+
+[[gnu::always_inline]] inline bool CallerChain::leave(CallerRule rule, Position& position) noexcept {
+  using Kind = CallerRule::Kind;
+  if (rule.kind() == Kind::compact) return leave_compact(rule, position);
+  return rule.kind() == Kind::realigned ? leave_realigned(rule, position) : leave_signal_frame(position);
+}
+
+/// A step by a rule of any kind, outside of the loop.
+[[gnu::hot]] CallerChain::Stop CallerChain::step_by(CallerRule rule, Position& position) noexcept {
+  if (rule.kind() == CallerRule::Kind::outermost) return Stop::outermost;
+  const Addr sp = position.sp;
+  if (!leave(rule, position) || position.sp <= sp || position.pc < k_page_size) return Stop::unknown;
+  if (!stack_.holds_frame(position.sp)) stack_ = ReadableStack(position.sp);
+  return Stop::full;
 }
 
 }  // namespace jitunwind

@@ -81,7 +81,7 @@ bool step_by_alike(CallerChain& chain, CodeQuestion& question) noexcept {
     return Stop::outermost;
   }
   const RowOrigin origin = row.full.origin;
-  const CallerRule rule = rows.rule_of(row.compact.row, origin, RowCache::kept_by(row.full, lookup));
+  const CallerRule rule = rows.rule_of(row.compact.row, origin, row.kept_by);
   Position position = chain.position();
   if (rule.kept_by() == KeptBy::nothing || chain.step_by(rule, position) != Stop::full) return Stop::unknown;
   const ModuleVersion module = rule.is_of_module() ? RowCache::module_of(lookup) : ModuleVersion{};

@@ -250,7 +250,7 @@ UnwindFrame::Known UnwindFrame::look_anew(const RowCache& rows, CodeQuestion que
     set_procedure(procedure);
   else if (const Status found = find_procedure(asked); !found)
     return fail(found.error());
-  const KeptBy by = row.is_compact ? RowCache::kept_by(row.full, asked) : KeptBy::nothing;
+  const KeptBy by = row.is_compact ? row.kept_by : KeptBy::nothing;
   std::uint32_t number = 0;
   const Handler handler =
       keep_facts(question, by, by == KeptBy::module ? RowCache::module_of(asked) : ModuleVersion{}, number);

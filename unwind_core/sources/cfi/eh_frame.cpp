@@ -87,7 +87,8 @@ class EhFrameSource final : public FdeSource {
  private:
   /// Finds what linkers and compilers make of nearly everything. False: the row has to be looked for in the general
   /// way.
-  bool find_compact(Lookup& lookup, const Module& module, CompactAnswer& answer, FrameRow& out) const noexcept {
+  [[gnu::always_inline]] bool find_compact(Lookup& lookup, const Module& module, CompactAnswer& answer,
+                                           FrameRow& out) const noexcept {
     const Addr pc = lookup.at.lookup();
     const Arch& arch = lookup.space.arch;
     FoundFde found;
@@ -95,20 +96,22 @@ class EhFrameSource final : public FdeSource {
     if (!search_eh_frame_hdr(module.eh_frame_hdr, pc, arch, found) ||
         !read_known_fde(module.eh_segment, found.fde, known_cies, arch, code) || !code.range.contains(pc))
       return false;
-    const bool is_end = is_outermost(code);
-    if (is_end)
+    const bool is_found = find_compact_row(code, answer.layout, pc, answer.row, out.range);
+    if (!is_found) {
+      if (!is_outermost(code)) return false;
       out = outermost_row(code, answer.layout);
-    else if (!find_compact_row(code, answer.layout, pc, answer.row, out.range))
-      return false;
+    }
     out.origin = RowOrigin::eh_frame;
     out.keeps_by = KeepsBy::module;
-    if (answer.procedure) {
-      Fde fde;
-      read_known_procedure(module.eh_segment, found.fde, code, fde);
-      (void)describe(fde, lookup, *answer.procedure);
-    }
-    answer.is_found = !is_end;
+    if (answer.procedure) describe_known(module.eh_segment, found.fde, code, lookup, *answer.procedure);
+    answer.is_found = is_found;
     return true;
+  }
+  [[gnu::noinline]] void describe_known(const SectionBytes& segment, Addr at, const CompactCode& code, Lookup& lookup,
+                                        ProcedureInfo& out) const noexcept {
+    Fde fde;
+    read_known_procedure(segment, at, code, fde);
+    (void)describe(fde, lookup, out);
   }
 
   Found find_fde(Lookup& lookup, CfiContext& context, Fde& out) const noexcept override {

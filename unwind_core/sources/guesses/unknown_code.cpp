@@ -15,8 +15,8 @@ std::uint64_t UnknownCode::version(Addr at, const RowCache& rows) noexcept {
   return hash_with(spread(moment->number()), of_place) | 1;
 }
 
-std::uint64_t UnknownCode::find(CodeAddress at, const RowCache& rows) const noexcept {
-  if (!keeps_any_.load(std::memory_order_relaxed) || entry_of(at).first_word_of_key() != key_of(at)) return 0;
+std::uint64_t UnknownCode::find_kept(CodeAddress at, const RowCache& rows) const noexcept {
+  if (entry_of(at).first_word_of_key() != key_of(at)) return 0;
   const std::uint64_t now = version(at.lookup(), rows);
   WayOut ignored;
   if (!find(at, now, ignored)) return 0;

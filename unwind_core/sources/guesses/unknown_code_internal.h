@@ -55,7 +55,9 @@ class UnknownCode {
   /// The present generation of the place (RowCache::version_of). 0: entries cannot be stored.
   static std::uint64_t version(Addr at, const RowCache& rows) noexcept;
   /// The generation under which the code is known to be unknown to all sources; 0: it is not.
-  std::uint64_t find(CodeAddress at, const RowCache& rows) const noexcept;
+  std::uint64_t find(CodeAddress at, const RowCache& rows) const noexcept {
+    return keeps_any_.load(std::memory_order_relaxed) ? find_kept(at, rows) : 0;
+  }
   /// False: it is not known to be unknown.
   bool find(CodeAddress at, std::uint64_t version, WayOut& out) const noexcept {
     return version != 0 && entry_of(at).find({key_of(at), version}, out);
@@ -67,6 +69,7 @@ class UnknownCode {
   }
 
  private:
+  std::uint64_t find_kept(CodeAddress at, const RowCache& rows) const noexcept;
   /// The key of a return address differs, since it is looked up at another instruction. Never 0: that is the key of a
   /// new entry.
   static constexpr Addr key_of(CodeAddress at) noexcept { return at.value() << 1 | (at.is_return_address() ? 1 : 0); }
