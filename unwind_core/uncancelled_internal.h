@@ -30,7 +30,7 @@ inline std::array<char, 40> link_of(int number) noexcept {
   return text;
 }
 
-/// The name of a file. In a path below a `root`, that folder is "/": symbolic links of the path lead to files in it,
+/// The name of a file. The folder `root` is "/" for its path: symbolic links of the path lead to files in that folder,
 /// and ".." does not lead out of it. Both texts must outlive this.
 struct FilePath {
   FilePath(const char* name, const char* its_root = "") noexcept : path(name), root(its_root) {}

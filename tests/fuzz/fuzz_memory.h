@@ -12,10 +12,10 @@
 
 namespace jitunwind::fuzz {
 
-/// What operator new has given to this program and has not got back, in bytes, and its limit.
+/// The bytes that operator new has given to this program and has not got back, and their limit.
 inline std::size_t held = 0, most_held = ~std::size_t{0};
 
-/// As long as it lives, the program may hold some MiB more than before, and further bytes for each byte of the input.
+/// During its lifetime, the program may hold some MiB more than before, and further bytes for each byte of the input.
 class MemoryLimit {
  public:
   explicit MemoryLimit(std::size_t input) noexcept { most_held = held + k_some + k_for_each_byte * input; }

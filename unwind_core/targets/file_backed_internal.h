@@ -35,7 +35,7 @@ class FileBackedMemory final : public Memory {
   const Mappings& mappings_;
   const TargetFiles& files_;
   MappedModules objects_{memory_, arch_, mappings_, files_};  // those that the memory has by itself
-  /// What a mapping says of its file, copied, and the offset at which the object begins in it.
+  /// A copy of all that a mapping says of its file, and the offset at which the object begins in it.
   template <class... Facts>
   static std::tuple<std::uint64_t, Facts...> key_of(const std::tuple<const Facts&...>& file, std::uint64_t begin) {
     return std::tuple_cat(std::tuple(begin), file);

@@ -45,7 +45,7 @@ class DumpedFrames::Placed {
   FdeScan scan_;
 };
 
-/// Where the entries are while the code is at one place.
+/// The places of the entries while the code is at one place.
 struct DumpedFrames::Index {
   AddrRange code{};
   ListIndex entries{};
