@@ -29,13 +29,17 @@ class MemoryLimit {
 
 }  // namespace jitunwind::fuzz
 
-void* operator new(std::size_t size) {
+/// The C++ run-time library's calls the other one; a sanitizer's does not.
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   using namespace jitunwind::fuzz;
   check(size <= most_held && held <= most_held - size, "a small input takes little memory");
   void* const memory = std::malloc(size);
-  if (!memory) throw std::bad_alloc();
-  held += ::malloc_usable_size(memory);
+  if (memory) held += ::malloc_usable_size(memory);
   return memory;
+}
+void* operator new(std::size_t size) {
+  if (void* const memory = operator new(size, std::nothrow)) return memory;
+  throw std::bad_alloc();
 }
 void operator delete(void* memory) noexcept {
   jitunwind::fuzz::held -= ::malloc_usable_size(memory);
