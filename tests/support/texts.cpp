@@ -3,7 +3,6 @@
 #include <array>
 #include <cstdio>
 #include <fstream>
-#include <iterator>
 #include <regex>
 #include <sstream>
 
@@ -30,7 +29,11 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 std::string text_of_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::string text;
+  std::array<char, 1 << 16> buffer;
+  while (file.read(buffer.data(), buffer.size()), file.gcount() > 0)
+    text.append(buffer.data(), static_cast<std::size_t>(file.gcount()));
+  return text;
 }
 
 class Compiled : public std::regex {
