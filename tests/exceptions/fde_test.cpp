@@ -211,7 +211,7 @@ TEST(Fde, OfAShapeIsOneForProceduresOfAnyLength) {
   const auto description = describe("shape").push({0, 1}, rbx).pop({-2, -1}, rbx).build().value();
   std::vector<Registration> live;
   std::set<const void*> fronts, ends;
-  for (const std::size_t size : {3, 16, 24, 4096}) {
+  for (const std::size_t size : {3u, 16u, 24u, 4096u}) {
     const Addr begin = k_code + 8192 * live.size();
     live.push_back(register_code(description, Code{begin, size}).value());
     fronts.insert(FdeAt(begin).pointer);

@@ -92,7 +92,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size < 2) return 0;
   static const Root root;
   const auto bytes = std::as_bytes(std::span(data, size)).subspan(2);
-  const std::size_t length = std::min<std::size_t>(data[0] | data[1] << 8, bytes.size());
+  const std::size_t length = std::min(data[0] + std::size_t{256} * data[1], bytes.size());
   const auto map = bytes.first(length), dump = bytes.subspan(length);
   root.write("perf-1.map", map);
   root.write("jit-1.dump", dump);
