@@ -43,12 +43,21 @@ std::string mistake(const Measurement& measured, std::span<void* const> found) {
   return "";
 }
 
-void measure(Context* context) {
+/// Looks at a walk's result.
+void check(Context* context) {
   auto& measured = *static_cast<Measurement*>(context);
   std::array<void*, k_max_depth> addresses;
   const std::span<void*> into(addresses.data(), measured.depth);
   const std::string wrong = mistake(measured, into.first(measured.walker->walk(into)));
-  if (!wrong.empty()) return measured.state->SkipWithError(wrong.c_str());
+  if (!wrong.empty()) measured.state->SkipWithError(wrong.c_str());
+}
+
+void measure(Context* context) {
+  auto& measured = *static_cast<Measurement*>(context);
+  check(context);
+  if (measured.state->error_occurred()) return;
+  std::array<void*, k_max_depth> addresses;
+  const std::span<void*> into(addresses.data(), measured.depth);
   for (auto _ : *measured.state) benchmark::DoNotOptimize(measured.walker->walk(into));
   measured.state->SetItemsProcessed(measured.state->iterations() * static_cast<std::int64_t>(measured.depth));
 }
@@ -60,15 +69,6 @@ void walk_once(Context* context) {
   std::array<void*, k_max_depth> addresses;
   const std::span<void*> into(addresses.data(), measured.depth);
   benchmark::DoNotOptimize(measured.walker->walk(into));
-}
-
-/// Looks at a walk's result.
-void check(Context* context) {
-  auto& measured = *static_cast<Measurement*>(context);
-  std::array<void*, k_max_depth> addresses;
-  const std::span<void*> into(addresses.data(), measured.depth);
-  const std::string wrong = mistake(measured, into.first(measured.walker->walk(into)));
-  if (!wrong.empty()) measured.state->SkipWithError(wrong.c_str());
 }
 
 /// Returns the functions of a stack without the one that measures.
