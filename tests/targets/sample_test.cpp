@@ -4,7 +4,6 @@
 
 #include <array>
 #include <fstream>
-#include <map>
 #include <string>
 
 #include "jitunwind/unwind_core/image/elf_internal.h"
@@ -288,12 +287,9 @@ TEST(SampleOfAProcess, HasNoModuleOfTwoBuilds) {
   Taken taken = take(program, 64 << 10);
   const Arch& arch = *host_arch();
   const Addr pc = taken.sample.registers.value(arch.column(arch.pc));
-  std::map<std::string, std::string> build_ids;
   for (Mapping& mapping : taken.sample.mappings) {
     mapping.device = mapping.inode = 0;
-    if (!mapping.is_of_file()) continue;
-    if (!build_ids.contains(mapping.path)) build_ids[mapping.path] = build_id_of(mapping.path);
-    mapping.build_id = build_ids[mapping.path];
+    if (mapping.is_of_file()) mapping.build_id = build_id_of(mapping.path);
   }
   const auto has_module = [&] {
     const auto target = Target::from_sample(taken.sample);
