@@ -15,6 +15,7 @@
 
 #include "jitunwind/unwind_core/kept/caller_rule_p.h"
 #include "jitunwind/unwind_core/kept/save_shapes_p.h"
+#include "tests/support/emulated.h"
 
 namespace jitunwind::test {
 namespace {
@@ -355,14 +356,15 @@ TEST(CodeTable, IsFilledByAHandlerWhileItsIndexGrows) {
   struct sigaction before {};
   ASSERT_EQ(::sigaction(SIGUSR1, &action, &before), 0);
   const pthread_t self = ::pthread_self();
-  for (int round = 0; round < 200; ++round) {
+  constexpr std::size_t k_rounds = repetitions(200);
+  for (std::size_t round = 0; round < k_rounds; ++round) {
     const auto table = std::make_unique<FactsTable>();
     g_interrupted_table = table.get();
     g_is_filled = false;
     std::atomic<bool> has_begun{false};
     std::thread interrupter([&] {
       while (!has_begun.load()) continue;
-      for (std::atomic<int> spent{0}; spent < 100 * round;) ++spent;
+      for (std::atomic<std::size_t> spent{0}; spent < 20'000 / k_rounds * round;) ++spent;
       ::pthread_kill(self, SIGUSR1);
     });
     has_begun = true;

@@ -11,6 +11,7 @@
 #include "jitunwind/unwind_core/kept/compact_step_p.h"
 #include "jitunwind/unwind_core/memory/local.h"
 #include "jitunwind/unwind_core/rows/apply_row.h"
+#include "tests/support/emulated.h"
 #include "tests/support/fake_space.h"
 #include "tests/support/host_row.h"
 
@@ -55,7 +56,7 @@ TEST(CompactRow, LeadsToTheSameCallerAsTheRow) {
     if (arch->word_size != sizeof stack[0]) continue;
     const CompactLayout layout(*arch);
     ASSERT_GT(layout.size(), 0u);
-    for (int i = 0; i < 20'000; ++i) {
+    for (std::size_t i = 0; i < repetitions(20'000); ++i) {
       const FrameRow row = random_row(random, *arch);
       CompactRow compacted;
       ASSERT_TRUE(compact(row, layout, compacted));
@@ -81,7 +82,7 @@ TEST(CompactRow, LeadsToTheSameCallerAsTheRow) {
       ASSERT_EQ(text_of(frame, *arch), text_of(expected.registers, *arch)) << to_text(row, *arch);
     }
   }
-  EXPECT_GT(applied, 15'000u);
+  EXPECT_GT(applied, repetitions(15'000));
 }
 
 TEST(CompactRow, LeavesMemoryThatCannotBeReadToTheRow) {

@@ -12,6 +12,7 @@
 #include "jitunwind/unwind_core/memory/kept_pages_internal.h"
 #include "jitunwind/unwind_core/memory/own/spare_blocks_internal.h"
 #include "jitunwind/unwind_core/targets/copied_entries_p.h"
+#include "tests/support/emulated.h"
 
 namespace jitunwind::test {
 namespace {
@@ -54,7 +55,7 @@ void expect_same(const Memory& kept, const PagedMemory& memory, Addr at, std::si
 
 TEST(KeptPages, SayWhatTheMemorySays) {
   std::mt19937 random(1);
-  for (int round = 0; round < 20; ++round) {
+  for (std::size_t round = 0; round < repetitions(20); ++round) {
     PagedMemory memory(80);
     for (int i = 0; i < 6; ++i) memory.is_there[random() % 80] = false;
     memory.end -= static_cast<std::size_t>(random() % (3 * k_page_size));

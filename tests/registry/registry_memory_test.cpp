@@ -16,6 +16,7 @@
 
 #include "jitunwind/dyn_info/registry/index/procedure_index_p.h"
 #include "tests/registry/procedures.h"
+#include "tests/support/emulated.h"
 
 namespace {
 
@@ -66,7 +67,7 @@ constexpr std::size_t k_constant = std::size_t{14} << 20;
 TEST(RegistryMemory, OneProcedureThatMovesAboutTakesNoMoreAndMore) {
   std::mt19937_64 random(1);
   const Memory before;
-  for (int i = 0; i < 100'000; ++i) {
+  for (std::size_t i = 0; i < jitunwind::test::repetitions(100'000); ++i) {
     const std::uint64_t start = random_place(random);
     unw_dyn_info_t info = procedure(start, std::uint64_t{1} << random() % 30);
     ASSERT_TRUE(register_procedure(&info));

@@ -11,6 +11,7 @@
 
 #include "jitunwind/dyn_info/registry/system_unwinder_seam_internal.h"
 #include "tests/registry/procedures.h"
+#include "tests/support/emulated.h"
 
 namespace {
 
@@ -263,7 +264,7 @@ TEST(Registry, RandomOperationsAgreeWithAModel) {
     return 1 + random() % limits[any_of(limits.size())];
   };
   std::size_t lookups = 0, operations = 0;
-  for (; operations < 100'000; ++operations) {
+  for (; operations < jitunwind::test::repetitions(100'000); ++operations) {
     unw_dyn_info_t& info = pool[any_of(k_descriptors)];
     const auto at = std::find(model.begin(), model.end(), &info);
     if (at == model.end()) {
@@ -304,7 +305,7 @@ TEST(Registry, RandomOperationsAgreeWithAModel) {
 
 // covers: DY02
 TEST(Registry, HundredThousandInRandomOrder) {
-  constexpr std::size_t k_count = 100'000;
+  constexpr std::size_t k_count = jitunwind::test::repetitions(100'000);
   std::mt19937_64 random(7);
   std::vector<unw_dyn_info_t> pool;
   for (std::size_t i = 0; i < k_count; ++i) pool.push_back(procedure(k_code + 16 * i, 16));
