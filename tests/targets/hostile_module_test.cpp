@@ -207,6 +207,10 @@ TEST(RowOfWhatIsNoCode, DoesNotMakeItCode) {
   target.expect_the_same_again_and_again(0x401010, 2);
 }
 
+constexpr const char* k_two_segments =
+    "400000-401000 r-xp 0 08:01 12 /a\n402000-403000 r--p 2000 08:01 12 /a\n"
+    "70000000-70001000 rw-p 0 00:00 0 [stack]\n";
+
 /// Makes an object whose table leads to an FDE of its .eh_frame, for the code at 0x400900, and to one at `other_fde`,
 /// for that at 0x400800. Both follow `before`.
 RawBytes object_with_table(const RawBytes& before, Addr other_fde) {
@@ -233,9 +237,6 @@ RawBytes object_with_table(const RawBytes& before, Addr other_fde) {
 /// Tools that merge objects leave each one's .eh_frame where it was, and make one table: in front of the one that the
 /// header names, or in another segment.
 TEST(TableOfATarget, LeadsToEntriesWhereverTheyAre) {
-  constexpr const char* k_maps =
-      "400000-401000 r-xp 0 08:01 12 /a\n402000-403000 r--p 2000 08:01 12 /a\n"
-      "70000000-70001000 rw-p 0 00:00 0 [stack]\n";
   const auto others_at = [](Addr at, Addr& fde) {
     CfiSection frames(at);
     fde = frames.fde(frames.cie({}), 0x400800, 0x100, {});
@@ -249,12 +250,27 @@ TEST(TableOfATarget, LeadsToEntriesWhereverTheyAre) {
     return elf.offset_of(0);
   }();
   const RawBytes before = others_at(in_front, fde);
-  HostileTarget same(k_maps, {{k_begin, object_with_table(before, fde)}}, {0x400911, 0x400821, 0x500000});
+  HostileTarget same(k_two_segments, {{k_begin, object_with_table(before, fde)}}, {0x400911, 0x400821, 0x500000});
   same.expect_the_same_again_and_again(0x400801, 3);
   const RawBytes elsewhere = others_at(0x402000, fde);
-  HostileTarget another(k_maps, {{k_begin, object_with_table({}, fde)}, {0x402000, elsewhere}},
+  HostileTarget another(k_two_segments, {{k_begin, object_with_table({}, fde)}, {0x402000, elsewhere}},
                         {0x400911, 0x400821, 0x500000});
   another.expect_the_same_again_and_again(0x400801, 3);
+}
+
+/// No linker puts a CIE into another segment than its FDE. Tools that move sections may.
+TEST(TableOfATarget, LeadsToFdesWithACieInAnotherSegment) {
+  constexpr Addr k_cie = 0x402000;
+  ElfBuilder elf(true, false);
+  elf.segments.resize(3);
+  elf.sections = {{".before"}};
+  CfiSection frames(k_begin + elf.offset_of(0)), cies(k_cie);
+  const Addr fde = frames.fde(k_cie, 0x400800, 0x100, {});
+  ASSERT_EQ(cies.cie({}), k_cie);
+  HostileTarget target(k_two_segments,
+                       {{k_begin, object_with_table(frames.data().vector(), fde)}, {k_cie, cies.data().vector()}},
+                       {0x400911, 0x400821, 0x500000});
+  target.expect_the_same_again_and_again(0x400801, 3);
 }
 
 /// Three pages of .eh_frame with a CIE of 16 bytes at the end of the first and an FDE on the third; the other bytes are
@@ -294,7 +310,7 @@ TEST(CopiedEntriesOfAModule, NeedNoMoreOfAPageThanTheyHave) {
   for (const std::size_t readable : {0x2110u, 0x210fu}) {
     EntriesFarApart frames(readable);
     ASSERT_TRUE(frames.entries.make(*frames.memory, {frames.k_at, frames.k_at + 0x3000}));
-    EXPECT_EQ(frames.entries.copy_fde(frames.k_fde, false), readable == 0x2110);
+    EXPECT_EQ(frames.entries.copy_fde(frames.k_fde, false).has_value(), readable == 0x2110);
     EXPECT_EQ(frames.has(frames.k_fde - frames.k_at, 16), readable == 0x2110);
   }
 }

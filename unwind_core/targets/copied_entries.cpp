@@ -94,12 +94,17 @@ bool CopiedEntries::copy_entry(Addr at, std::size_t pages, bool big_endian, std:
   return true;
 }
 
-bool CopiedEntries::copy_fde(Addr fde, bool big_endian) noexcept {
-  if (!section_.contains(fde)) return true;
-  std::uint32_t distance = 0, id = 0;
-  if (!copy_entry(fde, k_at_once, big_endian, distance)) return false;
+std::optional<Addr> CopiedEntries::copy_fde(Addr fde, bool big_endian) noexcept {
+  std::uint32_t distance = 0;
+  if (!copy_entry(fde, k_at_once, big_endian, distance)) return std::nullopt;
   const Addr cie = fde + 4 - distance;
-  return !section_.contains(cie) || copy_entry(cie, 1, big_endian, id);
+  if (section_.contains(cie) && !copy_cie(cie, big_endian)) return std::nullopt;
+  return cie;
+}
+
+bool CopiedEntries::copy_cie(Addr cie, bool big_endian) noexcept {
+  std::uint32_t id = 0;
+  return copy_entry(cie, 1, big_endian, id);
 }
 
 }  // namespace jitunwind

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -57,8 +58,11 @@ class CopiedEntries {
   /// `memory` must outlive this object. False: there is no room for the section, and there are no bytes.
   bool make(const Memory& memory, AddrRange section) noexcept;
 
-  /// Copies the FDE at `fde` and its CIE as far as they lie in the section. False: they cannot be read.
-  bool copy_fde(Addr fde, bool big_endian) noexcept;
+  /// Copies the FDE at `fde`, and its CIE if the section contains it. Returns the CIE's address; none: they cannot be
+  /// read. Precondition: the section contains `fde`.
+  std::optional<Addr> copy_fde(Addr fde, bool big_endian) noexcept;
+  /// Copies a CIE for FDEs of other sections. Precondition: the section contains `cie`.
+  bool copy_cie(Addr cie, bool big_endian) noexcept;
   /// The section. Parts that were not copied hold no valid entry.
   SectionBytes section() const noexcept;
   bool contains(Addr at) const noexcept { return section_.contains(at); }

@@ -155,7 +155,8 @@ void MappedObject::read_module(Addr at, Module& out) noexcept {
   for (const Segment& s : segments_)
     if (s.executable && s.range.contains(at)) out.text = s.range;
   out.eh_frame_hdr = eh_frame_hdr_bytes_;
-  out.eh_segment = table_.count == 0 ? eh_frame_bytes_ : copy_entries_of(at);
+  out.eh_segment = eh_frame_bytes_;
+  if (table_.count != 0) copy_entries_of(at, out);
   out.exidx = {exidx_.bytes(), exidx_at_.begin};
 }
 
@@ -215,10 +216,10 @@ void MappedObject::copy_exidx() noexcept {
 
 /// Tools that merge objects leave each object's .eh_frame in its place, and make one table. Null: no segment is there,
 /// or there is no memory.
-CopiedEntries* MappedObject::entries_around(Addr fde) noexcept try {
-  if (entries_.contains(fde)) return &entries_;
+CopiedEntries* MappedObject::entries_around(Addr entry) noexcept try {
+  if (entries_.contains(entry)) return &entries_;
   for (const Segment& s : segments_) {
-    if (!s.range.contains(fde)) continue;
+    if (!s.range.contains(entry)) continue;
     const auto [entries, is_new] = other_entries_.try_emplace(s.range.begin);
     const AddrRange frames{s.range.begin, std::min(s.range.end, s.range.begin + k_most_frames)};
     if (is_new && !entries->second.make(memory_, frames)) return nullptr;
@@ -229,24 +230,27 @@ CopiedEntries* MappedObject::entries_around(Addr fde) noexcept try {
   return nullptr;
 }
 
-/// The section around an address. Empty: it cannot be read.
-SectionBytes MappedObject::copy_entries_of(Addr at) noexcept {
+/// Copies the section around the FDE of an address, and that around its CIE if this is elsewhere. Empty: it cannot be
+/// read.
+void MappedObject::copy_entries_of(Addr at, Module& out) noexcept {
+  out.eh_segment = entries_.section();
   const auto offset = static_cast<std::size_t>(table_.address - eh_frame_hdr_bytes_.address);
-  if (offset > eh_frame_hdr_bytes_.bytes.size()) return entries_.section();
+  if (offset > eh_frame_hdr_bytes_.bytes.size()) return;
   const auto pairs = eh_frame_hdr_bytes_.bytes.subspan(offset);
-  SectionBytes around = entries_.section();
   bool is_first = true;
   const auto copy_it = [&](Addr at_fde) -> Found {
     CopiedEntries* const entries = entries_around(at_fde);
-    const bool is_readable = entries && entries->copy_fde(at_fde, arch_.big_endian);
-    if (is_readable || is_first) around = is_readable ? entries->section() : SectionBytes{};
+    const std::optional<Addr> cie = entries ? entries->copy_fde(at_fde, arch_.big_endian) : std::nullopt;
+    if (cie || is_first) out.eh_segment = cie ? entries->section() : SectionBytes{};
     is_first = false;
-    SectionView bytes(around);
+    if (!cie) return true;
+    CopiedEntries* const others = entries->contains(*cie) ? nullptr : entries_around(*cie);
+    out.eh_frame = others && others->copy_cie(*cie, arch_.big_endian) ? others->section() : SectionBytes{};
+    SectionView bytes(out.eh_segment, out.eh_frame);
     Fde fde;
-    return is_readable ? read_fde_for(at, bytes, CfiContext{arch_}, at_fde, fde) : Found(true);
+    return read_fde_for(at, bytes, CfiContext{arch_}, at_fde, fde);
   };
   (void)find_covering(table_, at, copy_it, arch_.big_endian, pairs);
-  return around;
 }
 
 const ModuleFiles* MappedObject::files(const TargetFiles& from) noexcept try {

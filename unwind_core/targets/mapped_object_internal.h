@@ -89,8 +89,8 @@ class MappedObject {
   };
   Names names_in(Addr dynamic) const noexcept;
   void copy_table() noexcept;
-  SectionBytes copy_entries_of(Addr at) noexcept;
-  CopiedEntries* entries_around(Addr fde) noexcept;
+  void copy_entries_of(Addr at, Module& out) noexcept;
+  CopiedEntries* entries_around(Addr entry) noexcept;
   void copy_exidx() noexcept;
   CopiedBytes copy(AddrRange range) const noexcept;
 
@@ -111,7 +111,7 @@ class MappedObject {
   SectionBytes eh_frame_hdr_bytes_{};
   FdeTable table_{};                             // count 0: there is none, and all of .eh_frame is in eh_frame_
   CopiedEntries entries_;                        // from .eh_frame on to the end of its segment
-  std::map<Addr, CopiedEntries> other_entries_;  // those of FDEs elsewhere, by the start of their segments
+  std::map<Addr, CopiedEntries> other_entries_;  // those of entries elsewhere, by the start of their segments
   CopiedBytes eh_frame_;
   SectionBytes eh_frame_bytes_{};
   AddrRange exidx_at_{};    // empty: there is none

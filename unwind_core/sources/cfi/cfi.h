@@ -51,13 +51,16 @@ class CfiBytes {
   SectionBytes in_place_{};
 };
 
-/// A section in host memory, viewed in place.
+/// A section in host memory, viewed in place, and one more with CIEs that are not in it.
 class SectionView final : public CfiBytes {
  public:
-  explicit SectionView(const SectionBytes& section) noexcept : CfiBytes(section) {}
+  explicit SectionView(const SectionBytes& section, const SectionBytes& with_cies = {}) noexcept
+      : CfiBytes(section), with_cies_(with_cies) {}
 
  private:
   Result<std::span<const std::byte>> view_elsewhere(Addr at, std::uint64_t size) noexcept override;
+
+  SectionBytes with_cies_;
 };
 
 /// Memory of the target: viewed in place where it is this process's own, else copied to the caller's buffer, which must

@@ -223,7 +223,8 @@ Status parse_fde(const Entry& entry, const CfiContext& context, Fde& fde) noexce
 
 }  // namespace
 
-Result<std::span<const std::byte>> SectionView::view_elsewhere(Addr at, std::uint64_t) noexcept {
+Result<std::span<const std::byte>> SectionView::view_elsewhere(Addr at, std::uint64_t size) noexcept {
+  if (at - with_cies_.address < with_cies_.bytes.size()) return SectionView(with_cies_).view(at, size);
   return Error{ErrorCode::truncated, at, "outside of the section"};
 }
 

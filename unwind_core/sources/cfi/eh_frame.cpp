@@ -25,8 +25,7 @@ class ModuleBytes final : public CfiBytes {
 
  private:
   Result<std::span<const std::byte>> view_elsewhere(Addr at, std::uint64_t size) noexcept override {
-    for (const SectionBytes* section : {&module_.eh_frame_hdr, &module_.eh_frame})
-      if (auto seen = SectionView(*section).view(at, size)) return seen;
+    if (auto seen = SectionView(module_.eh_frame_hdr, module_.eh_frame).view(at, size)) return seen;
     return MemoryView(memory_, window_, {}).view(at, size);
   }
 
