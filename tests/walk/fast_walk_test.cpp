@@ -286,7 +286,7 @@ TEST(FastWalks, StopWhereSlowOnesDo) {
         << to_text(row, local_space().arch);
     frames += slow.size();
   }
-  EXPECT_GT(frames, k_stacks * 3 / 2);
+  EXPECT_GT(frames, k_stacks * 4 / 3);
 }
 
 /// A stack in an array on the calling thread's stack, where walks are remembered. It has frames of three kinds, each
