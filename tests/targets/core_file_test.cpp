@@ -131,6 +131,22 @@ TEST(CoreFile, WithoutANoteOfFilesShowsTheStacksThatTheProgramSaw) {
   EXPECT_GE(files, 5u) << "the program, libjitunwind, the C and C++ libraries, the dynamic linker";
 }
 
+/// The plugin is linked for a place of its own, as prelinked libraries are.
+TEST(CoreFile, WithoutANoteOfFilesHasPrelinkedLibraries) {
+  const KernelsCore made({"0", TARGET_PLUGIN, "crash"});
+  const auto with_note = Target::open_core(made.path);
+  ASSERT_TRUE(with_note) << with_note.error().text();
+  const SeenStack whole = seen(with_note->walk(with_note->threads().front()));
+  ASSERT_EQ(whole.why, "complete");
+  ASSERT_TRUE(std::ranges::any_of(whole.frames, [](const SeenFrame& frame) { return frame.name == "plugin_inner"; }));
+  hide_files_note(made.path);
+  const auto core = Target::open_core(made.path);
+  ASSERT_TRUE(core) << core.error().text();
+  const SeenStack stack = seen(core->walk(core->threads().front()));
+  EXPECT_EQ(stack.frames, whole.frames);
+  EXPECT_EQ(stack.why, "complete");
+}
+
 /// Wherever the core is cut off, it gives frames of the whole one, as many as are left, or a reason.
 TEST(CoreFile, CutOffAnywhereShowsWhatIsLeft) {
   const KernelsCore made;

@@ -1,5 +1,5 @@
 // The target of other programs' walks: its threads stand in C++ -> JIT -> C++ -> JIT -> C++ and have reported how they
-// came there. target_program THREADS [crash | exec | PLUGIN] starts main and as many other threads. `crash` makes main
+// came there. target_program THREADS [exec] [PLUGIN] [crash] starts main and as many other threads. `crash` makes main
 // crash when all stand. `exec` makes the program execute itself when it gets SIGUSR1; its procedures then have other
 // addresses. PLUGIN is a library that the calls go through. If the variable TARGET_ROOT exists, the program makes that
 // its root folder.
@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cinttypes>
 #include <cstdio>
@@ -67,7 +68,10 @@ void* (*plugin_call)(test::JitFrame::Callee, void*) = nullptr;
 
 int main(int argc, char** argv) {
   const int others = argc > 1 ? std::atoi(argv[1]) : 0;
-  const auto is_told = [&](const char* what) { return argc > 2 && std::strcmp(argv[2], what) == 0; };
+  const auto is_told = [&](const char* what) {
+    return std::any_of(argv + std::min(argc, 2), argv + argc,
+                       [&](const char* said) { return !std::strcmp(said, what); });
+  };
   crashes = is_told("crash");
   if (is_told("exec")) {
     ::signal(SIGPIPE, SIG_IGN);

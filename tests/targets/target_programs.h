@@ -119,12 +119,13 @@ class TargetProgram {
 /// A program that crashed, and the kernel's core of it. That core begins with the notes and leaves out the pages of
 /// code that equal the files.
 struct KernelsCore {
-  KernelsCore() {
+  explicit KernelsCore(std::vector<std::string> arguments = {"2", "crash"})
+      : program{TARGET_PROGRAM, std::move(arguments), folder.path()} {
     EXPECT_TRUE(WIFSIGNALED(status) && WCOREDUMP(status)) << status;
     for (const auto& entry : std::filesystem::directory_iterator(folder.path())) path = entry.path();
   }
   TemporaryFolder folder;
-  TargetProgram program{TARGET_PROGRAM, {"2", "crash"}, folder.path()};
+  TargetProgram program;
   const int status = program.wait();
   std::string path;
 };

@@ -14,13 +14,12 @@ namespace {
 
 class LinkMaps {
  public:
-  LinkMaps(const Memory& memory, bool is_64, bool big_endian) noexcept
-      : memory_(memory), word_size_(is_64 ? 8 : 4), big_endian_(big_endian) {}
+  LinkMaps(const Memory& memory, const ElfImage& core);
 
   std::vector<Mapping> take(const ProgramStart& program);
 
  private:
-  static constexpr std::size_t k_most_objects = 4096, k_most_entries = 512, k_most_headers = 512;
+  static constexpr std::size_t k_most_objects = 4096, k_most_entries = 512, k_most_headers = 512, k_most_segments = 64;
   static constexpr std::size_t k_longest_path = 4096;
 
   std::optional<std::uint64_t> word(Addr at) const noexcept {
@@ -32,14 +31,23 @@ class LinkMaps {
   Addr dynamic_section(const ProgramStart& program) const noexcept;
   Addr first_map(Addr dynamic) const noexcept;
   void add_program(const ProgramStart& program);
-  void add(Addr begin, const std::string& path);
+  void add_library(Addr bias, Addr dynamic, const std::string& path);
+  bool add(Addr begin, const std::string& path);
   void add_segments(const ElfImage& image, Addr begin, const std::string& path);
 
   const Memory& memory_;
   std::size_t word_size_;
   bool big_endian_;
+  std::vector<Addr> segments_;  // where those of the core begin, in order
   std::vector<Mapping> found_;
 };
+
+LinkMaps::LinkMaps(const Memory& memory, const ElfImage& core)
+    : memory_(memory), word_size_(core.is_64() ? 8 : 4), big_endian_(core.big_endian()) {
+  for (std::size_t i = 0; i < core.segment_count(); ++i)
+    if (const ElfSegment s = core.segment(i); s.type == PT_LOAD && s.file_size != 0) segments_.push_back(s.address);
+  std::ranges::sort(segments_);
+}
 
 /// "": there is none, or it has no end.
 std::string LinkMaps::text(Addr at) const {
@@ -93,11 +101,23 @@ Addr LinkMaps::first_map(Addr dynamic) const noexcept {
   return 0;
 }
 
-void LinkMaps::add(Addr begin, const std::string& path) {
+/// Adds the object whose file's addresses are `bias` lower than those in memory. It begins there if its file's
+/// addresses begin at 0. A prelinked one begins with the nearest segment in front of its dynamic section that is an
+/// object.
+void LinkMaps::add_library(Addr bias, Addr dynamic, const std::string& path) {
+  if (add(bias, path)) return;
+  auto at = std::ranges::upper_bound(segments_, dynamic);
+  for (std::size_t i = 0; i < k_most_segments && at != segments_.begin(); ++i)
+    if (add(*--at, path)) return;
+}
+
+/// False: no object begins there.
+bool LinkMaps::add(Addr begin, const std::string& path) {
   std::array<std::byte, k_page_size> page;
   MemoryWindow window;
-  if (const auto image = ElfImage::parse_loaded(page, memory_.read(page_of(begin), page, window)))
-    add_segments(*image, page_of(begin), path);
+  const auto image = ElfImage::parse_loaded(page, memory_.read(page_of(begin), page, window));
+  if (image) add_segments(*image, page_of(begin), path);
+  return image.has_value();
 }
 
 /// Adds the segments of the object whose first page is there. A page belongs to the segment that begins on it.
@@ -130,9 +150,10 @@ std::vector<Mapping> LinkMaps::take(const ProgramStart& program) {
   // Members: l_addr, l_name, l_ld, l_next. The first map is the program itself, without a name.
   Addr map = first_map(dynamic_section(program));
   for (std::size_t count = 0; map != 0 && count < k_most_objects && found_.size() < Mappings::k_most; ++count) {
-    const auto bias = word(map), name = word(map + word_size_), next = word(map + 3 * word_size_);
-    if (!bias || !name || !next) break;
-    if (count != 0) add(*bias, text(*name));
+    const auto bias = word(map), name = word(map + word_size_), dynamic = word(map + 2 * word_size_),
+               next = word(map + 3 * word_size_);
+    if (!bias || !name || !dynamic || !next) break;
+    if (count != 0) add_library(*bias, *dynamic, text(*name));
     map = *next;
   }
   return std::move(found_);
@@ -141,8 +162,7 @@ std::vector<Mapping> LinkMaps::take(const ProgramStart& program) {
 }  // namespace
 
 std::vector<Mapping> mappings_by_link_map(const Memory& memory, const ElfImage& core, const ProgramStart& program) {
-  return program.headers == 0 ? std::vector<Mapping>{}
-                              : LinkMaps(memory, core.is_64(), core.big_endian()).take(program);
+  return program.headers == 0 ? std::vector<Mapping>{} : LinkMaps(memory, core).take(program);
 }
 
 }  // namespace jitunwind
