@@ -260,17 +260,20 @@ TEST(TableOfATarget, LeadsToEntriesWhereverTheyAre) {
 
 /// No linker puts a CIE into another segment than its FDE. Tools that move sections may.
 TEST(TableOfATarget, LeadsToFdesWithACieInAnotherSegment) {
-  constexpr Addr k_cie = 0x402000;
   ElfBuilder elf(true, false);
   elf.segments.resize(3);
   elf.sections = {{".before"}};
-  CfiSection frames(k_begin + elf.offset_of(0)), cies(k_cie);
-  const Addr fde = frames.fde(k_cie, 0x400800, 0x100, {});
-  ASSERT_EQ(cies.cie({}), k_cie);
-  HostileTarget target(k_two_segments,
-                       {{k_begin, object_with_table(frames.data().vector(), fde)}, {k_cie, cies.data().vector()}},
-                       {0x400911, 0x400821, 0x500000});
-  target.expect_the_same_again_and_again(0x400801, 3);
+  const Addr first = k_begin + elf.offset_of(0), second = 0x402000;
+  for (const auto& [of_cie, of_fde] : {std::pair(first, second), std::pair(second, first)}) {
+    CfiSection cies(of_cie), frames(of_fde);
+    const Addr cie = cies.cie({}), fde = frames.fde(cie, 0x400800, 0x100, {});
+    const RawBytes in_cies = cies.data().vector(), in_frames = frames.data().vector();
+    HostileTarget target(k_two_segments,
+                         {{k_begin, object_with_table(of_cie == first ? in_cies : in_frames, fde)},
+                          {second, of_cie == first ? in_frames : in_cies}},
+                         {0x400911, 0x400821, 0x500000});
+    target.expect_the_same_again_and_again(0x400801, 3);
+  }
 }
 
 /// Three pages of .eh_frame with a CIE of 16 bytes at the end of the first and an FDE on the third; the other bytes are

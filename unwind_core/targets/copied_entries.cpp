@@ -6,6 +6,7 @@
 #include "jitunwind/unwind_core/byte_reader.h"
 #include "jitunwind/unwind_core/memory/own/spare_blocks_internal.h"
 #include "jitunwind/unwind_core/page_internal.h"
+#include "jitunwind/unwind_core/sources/cfi/cfi.h"
 
 namespace jitunwind {
 namespace {
@@ -97,7 +98,7 @@ bool CopiedEntries::copy_entry(Addr at, std::size_t pages, bool big_endian, std:
 std::optional<Addr> CopiedEntries::copy_fde(Addr fde, bool big_endian) noexcept {
   std::uint32_t distance = 0;
   if (!copy_entry(fde, k_at_once, big_endian, distance)) return std::nullopt;
-  const Addr cie = fde + 4 - distance;
+  const Addr cie = cie_before(fde + 4, distance);
   if (section_.contains(cie) && !copy_cie(cie, big_endian)) return std::nullopt;
   return cie;
 }

@@ -215,7 +215,7 @@ void MappedObject::copy_exidx() noexcept {
 }
 
 /// Tools that merge objects leave each object's .eh_frame in its place, and make one table. Null: no segment is there,
-/// or there is no memory.
+/// it is too long, or there is no memory.
 CopiedEntries* MappedObject::entries_around(Addr entry) noexcept try {
   if (entries_.contains(entry)) return &entries_;
   for (const Segment& s : segments_) {
@@ -223,7 +223,7 @@ CopiedEntries* MappedObject::entries_around(Addr entry) noexcept try {
     const auto [entries, is_new] = other_entries_.try_emplace(s.range.begin);
     const AddrRange frames{s.range.begin, std::min(s.range.end, s.range.begin + k_most_frames)};
     if (is_new && !entries->second.make(memory_, frames)) return nullptr;
-    return &entries->second;
+    return entries->second.contains(entry) ? &entries->second : nullptr;
   }
   return nullptr;
 } catch (const std::bad_alloc&) {

@@ -105,10 +105,10 @@ Status read_entry(CfiBytes& bytes, const CfiContext& context, Addr at, Entry& ou
   return Done{};
 }
 
-/// The place of an FDE's CIE. The field counts bytes back from itself in .eh_frame, and from the section's start in
-/// .debug_frame.
+/// The place of an FDE's CIE. In .debug_frame the field counts from the section's start.
 Addr cie_address(const Entry& fde, const CfiContext& context) noexcept {
-  return context.format == Format::eh_frame ? fde.id_address - fde.id : context.section + fde.id;
+  if (context.format == Format::debug_frame) return context.section + fde.id;
+  return cie_before(fde.id_address, static_cast<std::uint32_t>(fde.id));
 }
 
 /// Letters behind the "z". A letter that is not known ends what can be read, and the data is skipped by its length.
