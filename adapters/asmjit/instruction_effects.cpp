@@ -332,8 +332,7 @@ void Translation::anything() {
 }  // namespace
 
 RegNum dwarf_of(std::uint32_t general_id) noexcept {
-  constexpr std::array<RegNum, 8> low = {k_rax, k_rcx, k_rdx, k_rbx, k_rsp, k_rbp, k_rsi, k_rdi};
-  return general_id < low.size() ? low[general_id] : static_cast<RegNum>(general_id);
+  return general_id < 16 ? arch::x86_64_general(general_id) : static_cast<RegNum>(general_id);
 }
 
 RegSet registers_of(std::uint64_t general_mask, std::uint64_t vector_mask) noexcept {

@@ -481,6 +481,10 @@ enum {
   JU_NO_REG = 0 /**< no register */
 };
 
+/** The general register that instructions of x86-64 name by `encoding`: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, and r8
+    to r15. JIT compilers have these numbers; DWARF's are others. On AArch64 both are the same. */
+#define JU_X86_64_GENERAL(encoding) ((ju_reg)(JU_X86_64_RAX | (0xfedcba9854673120u >> 4 * ((encoding)&15) & 15)))
+
 /** The CPU of this process; JU_CPU_HOST if the library has no table for it. Thread-safe, signal-safe. */
 ju_cpu ju_host_cpu(void);
 /** A register that is chosen at run time, by its DWARF number; JU_NO_REG for an unknown CPU. ju_build() refuses numbers

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "jitunwind/builders/every_cpu.h"
+#include "jitunwind/sdk/c/registers.h"
 #include "tests/support/texts.h"
 
 namespace jitunwind {
@@ -47,6 +48,19 @@ TEST(BuilderRegisters, AreThoseOfTheTables) {
 #define JITUNWIND_ARCH(identifier) expect_same(#identifier, arch::identifier);
 #include "jitunwind/unwind_core/arch/arch_list.def"
 #undef JITUNWIND_ARCH
+}
+
+/// The order is that of Intel's manual, volume 2, "Encodings of Register Operands".
+constexpr const char* k_by_encoding[] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
+                                         "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15"};
+
+TEST(BuilderRegisters, OfX8664AreFoundByTheirEncodings) {
+  for (unsigned encoding = 0; encoding < 16; ++encoding) {
+    const RegisterInfo* const named = arch::x86_64.by_name(k_by_encoding[encoding]);
+    ASSERT_NE(named, nullptr);
+    EXPECT_EQ(x86_64::general(encoding).dwarf(), named->dwarf) << named->name;
+    EXPECT_EQ(JU_X86_64_GENERAL(encoding), ju_register_by_name(JU_CPU_X86_64, named->name)) << named->name;
+  }
 }
 
 TEST(BuilderRegisters, CpuTagsLeadToTheirTables) {

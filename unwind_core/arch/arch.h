@@ -191,6 +191,8 @@ namespace arch {
 #define JITUNWIND_ARCH(identifier) extern const Arch identifier;
 #include "jitunwind/unwind_core/arch/arch_list.def"
 #undef JITUNWIND_ARCH
+/// The DWARF number of the general register that instructions of x86-64 name by `encoding`, below 16 (psABI, 3.6.2).
+constexpr RegNum x86_64_general(unsigned encoding) noexcept { return 0xfedcba9854673120 >> 4 * encoding & 15; }
 }  // namespace arch
 
 }  // namespace jitunwind

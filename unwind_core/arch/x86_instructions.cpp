@@ -22,8 +22,7 @@ constexpr unsigned k_ax = 0, k_bx = 3, k_sp = 4, k_fp = 5, k_si = 6, k_di = 7;
 /// Numbers in the order of the codes. The order of AMD64 ABI, figure 3.36, is another one; that of the psABI for i386,
 /// table 2.14, is the same.
 RegNum dwarf(const Parts& p, unsigned code) {
-  constexpr RegNum k_numbers[16] = {0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15};
-  return p.is_64 ? k_numbers[code & 15] : static_cast<RegNum>(code & 7);
+  return p.is_64 ? arch::x86_64_general(code & 15) : static_cast<RegNum>(code & 7);
 }
 std::uint32_t bit_of(const Parts& p, unsigned code) { return std::uint32_t{1} << dwarf(p, code); }
 std::int64_t word(const Parts& p) { return p.is_64 ? 8 : 4; }

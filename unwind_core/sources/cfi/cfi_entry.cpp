@@ -105,7 +105,7 @@ Status read_entry(CfiBytes& bytes, const CfiContext& context, Addr at, Entry& ou
   return Done{};
 }
 
-/// The place of an FDE's CIE. In .debug_frame the field counts from the section's start.
+/// Finds the CIE of an FDE. The FDE's field counts from the section's start in .debug_frame.
 Addr cie_address(const Entry& fde, const CfiContext& context) noexcept {
   if (context.format == Format::debug_frame) return context.section + fde.id;
   return cie_before(fde.id_address, static_cast<std::uint32_t>(fde.id));
