@@ -26,8 +26,8 @@ namespace jitunwind {
 /// long wait. A procedure with a million rows has some 5 MiB.
 inline constexpr std::uint64_t k_max_cfi_entry = 1u << 24;
 
-/// Finds the CIE of an FDE in .eh_frame. The FDE's field at `at` counts bytes back from itself. It has a sign, as libgcc
-/// takes it, so that a CIE may follow its FDE; the LSB (5.0 core, 10.6.1.2) has it unsigned.
+/// Finds the CIE of an FDE in .eh_frame. The FDE's field at `at` counts bytes back from itself. It has a sign, as
+/// libgcc takes it, so that a CIE may follow its FDE; the LSB (5.0 core, 10.6.1.2) has it unsigned.
 constexpr Addr cie_before(Addr at, std::uint32_t field) noexcept {
   return at - static_cast<Addr>(std::int64_t{static_cast<std::int32_t>(field)});
 }
