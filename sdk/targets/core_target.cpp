@@ -175,8 +175,10 @@ Result<RegisterFile> Target::Core::registers(const TargetThread& thread) const n
     return Error{ErrorCode::invalid_argument, static_cast<Addr>(thread.id), "thread that is not in the core file"};
   const CoreThread& known = core_->threads()[*number];
   auto registers = registers_from_prstatus(known.registers, space_->arch());
+  if (!registers) return registers;
   // The frame has no values for registers that the core lacks.
-  if (registers) (void)add_fp_registers(known.fp_registers, space_->arch(), *registers);
+  (void)add_fp_registers(known.fp_registers, space_->arch(), *registers);
+  known.vector_words.add_to(space_->arch(), *registers);
   return registers;
 }
 

@@ -39,6 +39,7 @@ void walk_threads(const CoreFile& core, const Arch& arch) {
     auto registers = registers_from_prstatus(thread.registers, arch);
     if (!registers) continue;
     (void)add_fp_registers(thread.fp_registers, arch, *registers);
+    thread.vector_words.add_to(arch, *registers);
     (void)fuzz::walk_target(target, *registers, walked % 2 != 0 ? Guesses::confirmed : Guesses::bold);
   }
   fuzz::check(memory.reads < (std::size_t{1} << 24), "the work is bounded");

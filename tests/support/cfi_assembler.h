@@ -8,7 +8,7 @@
 
 #include "jitunwind/unwind_core/module.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
-#include "tests/support/bytes.h"
+#include "tests/support/elf_builder.h"
 
 namespace jitunwind::test {
 
@@ -90,5 +90,22 @@ class CfiSection {
   bool wide_;
   bool big_endian_;
 };
+
+/// An object at `begin` with what write(CfiSection&) adds to its .eh_frame. A segment for .eh_frame_hdr is added.
+template <class Write>
+RawBytes object_with_frames(ElfBuilder elf, Addr begin, Write write) {
+  elf.segments.push_back({.type = PT_GNU_EH_FRAME, .memory_size = 8});
+  elf.sections = {{".eh_frame_hdr", SHT_PROGBITS, RawBytes(8)}, {".eh_frame"}};
+  BuiltSegment& header = elf.segments.back();
+  header.offset = header.address = elf.offset_of(0);
+  CfiSection frames(begin + elf.offset_of(1), CfiContext::Format::eh_frame, false, elf.big_endian);
+  write(frames);
+  frames.terminator();
+  // The header has version 1, .eh_frame at 4 bytes relative to their place, and no table.
+  const Addr to_frames = elf.offset_of(1) - (elf.offset_of(0) + 4);
+  elf.sections[0].data = elf.bytes().u8(1).u8(0x1b).u8(0xff).u8(0xff).u32(to_frames).vector();
+  elf.sections[1].data = frames.data().vector();
+  return elf.build();
+}
 
 }  // namespace jitunwind::test

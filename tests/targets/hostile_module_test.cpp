@@ -15,7 +15,6 @@
 #include "jitunwind/unwind_core/memory/bytes.h"
 #include "jitunwind/unwind_core/targets/copied_entries_p.h"
 #include "tests/support/cfi_assembler.h"
-#include "tests/support/elf_builder.h"
 
 namespace jitunwind::test {
 namespace {
@@ -31,19 +30,10 @@ BuiltSegment loaded(std::uint32_t flags, Addr offset, std::uint64_t size) {
 RawBytes object(Addr begin, std::vector<BuiltSegment> segments, std::initializer_list<AddrRange> code = {}) {
   ElfBuilder elf(true, false);
   elf.segments = std::move(segments);
-  elf.segments.push_back({.type = PT_GNU_EH_FRAME, .memory_size = 8});
-  elf.sections = {{".eh_frame_hdr", SHT_PROGBITS, RawBytes(8)}, {".eh_frame"}};
-  BuiltSegment& header = elf.segments.back();
-  header.offset = header.address = elf.offset_of(0);
-  CfiSection frames(begin + elf.offset_of(1));
-  const Addr cie = frames.cie({});
-  for (const AddrRange& range : code) frames.fde(cie, range.begin, range.size(), {});
-  frames.terminator();
-  // The header has version 1, .eh_frame at 4 bytes relative to their place, and no table.
-  const Addr to_frames = elf.offset_of(1) - (elf.offset_of(0) + 4);
-  elf.sections[0].data = Bytes({1, 0x1b, 0xff, 0xff}).u32(to_frames).vector();
-  elf.sections[1].data = frames.data().vector();
-  return elf.build();
+  return object_with_frames(std::move(elf), begin, [&](CfiSection& frames) {
+    const Addr cie = frames.cie({});
+    for (const AddrRange& range : code) frames.fde(cie, range.begin, range.size(), {});
+  });
 }
 
 struct HostileTarget {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "jitunwind/unwind_core/targets/core_file_internal.h"
+#include "tests/support/cfi_assembler.h"
 #include "tests/targets/built_cores.h"
 
 namespace jitunwind::test {
@@ -14,7 +15,7 @@ namespace {
 
 using built::Core, built::Thread, built::core_of;
 
-constexpr RegNum k_x19 = 19, k_v0 = 64, k_v8 = 72, k_v15 = 79;
+constexpr RegNum k_x19 = 19, k_v0 = 64, k_v8 = 72, k_v15 = 79, k_vg = 46;
 
 class CoreOfAArch64 : public testing::TestWithParam<bool> {};
 
@@ -129,6 +130,80 @@ TEST_P(CoreOfAArch64, IsRefusedWhereSigningBitsAreImpossible) {
     const auto core = core_with_signed_address(bits, GetParam(), at_a_call(GetParam())).open();
     ASSERT_FALSE(core) << std::hex << bits;
     EXPECT_NE(core.error().text().find("aarch64"), std::string::npos) << core.error().text();
+  }
+}
+
+/// struct user_sve_header (asm/ptrace.h), with registers behind it.
+struct Vectors {
+  std::uint32_t kind;
+  std::uint16_t bytes, flags;
+};
+constexpr std::uint32_t k_sve = 0x405, k_streaming = 0x40b;
+constexpr std::uint16_t k_fpsimd_only = 0, k_registers = 1;
+
+/// A core whose thread is behind a call in a frame of two scalable registers, with these notes. Compilers describe such
+/// frames so: CFA = SP + 16 + 16 * vg.
+Core core_in_scalable_frame(const std::vector<Vectors>& notes, std::uint64_t vg, bool big_endian) {
+  Core core(EM_AARCH64, true, big_endian);
+  Bytes status = core.bytes().fill(32, 0).u32(7).fill(76, 0);
+  for (unsigned i = 0; i < 34; ++i) status.u64(i == 31 ? k_stack : i == 32 ? k_code + 0x810 : 0);
+  core.add_note(NT_PRSTATUS, status.fill(8, 0));
+  for (const Vectors& v : notes)
+    core.add_note(v.kind, core.bytes().u32(16).u32(16).u16(v.bytes).u16(256).u16(v.flags).u16(0).fill(64, 0xee),
+                  "LINUX");
+  core.add_note(NT_FILE, core.bytes().u64(1).u64(4096).u64(k_code).u64(k_code + 4096).u64(0).text("/no/such/file"));
+  ElfBuilder elf(true, big_endian);
+  elf.machine = EM_AARCH64;
+  elf.segments = {{.flags = PF_R | PF_X, .file_size = 4096, .memory_size = 4096, .alignment = 4096}};
+  Bytes object = core.bytes();
+  object.vector() = object_with_frames(elf, k_code, [](CfiSection& frames) {
+    CieSpec outer{.return_address = 30, .instructions{0x0c, 31, 0, 0x9e, 1}};  // cfa=sp ra=[cfa-8]
+    const Addr cie = frames.cie(outer);
+    frames.fde(cie, k_code + 0x800, 0x100, {0x0f, 10, 0x8f, 0, 0x92, 46, 0, 0x40, 0x1e, 0x23, 16, 0x22});
+    outer.instructions = {0x0c, 31, 0, 0x07, 30};  // ra undefined
+    frames.fde(frames.cie(outer), k_code + 0x900, 0x100, {});
+  });
+  object.vector().resize(4096);
+  core.add_memory({.flags = PF_R | PF_X, .address = k_code, .memory_size = 4096}, object);
+  core.add_memory({.flags = PF_R | PF_W, .address = k_stack, .memory_size = 4096},
+                  core.bytes().fill(16 + 16 * vg - 8, 0).u64(k_code + 0x910).fill(512, 0));
+  return core;
+}
+
+// covers: HL10
+TEST_P(CoreOfAArch64, HasTheLengthOfScalableVectorsOfItsThread) {
+  const struct {
+    std::vector<Vectors> notes;
+    std::uint64_t vg;
+  } known[] = {
+      {{{k_sve, 16, k_fpsimd_only}}, 2},
+      {{{k_sve, 32, k_registers}}, 4},
+      {{{k_sve, 256, k_registers}, {k_streaming, 64, k_fpsimd_only}}, 32},
+      {{{k_sve, 32, k_fpsimd_only}, {k_streaming, 64, k_registers}}, 8},
+      {{{k_streaming, 64, k_registers}, {k_sve, 32, k_fpsimd_only}}, 8},
+      {{{k_streaming, 32, k_registers}}, 4},
+  };
+  for (const auto& [notes, vg] : known) {
+    const auto core = core_in_scalable_frame(notes, vg, GetParam()).open();
+    ASSERT_TRUE(core) << core.error().text();
+    Walk walk = core->walk(core->threads()[0]);
+    const auto length = (*walk.begin()).get(k_vg);
+    ASSERT_TRUE(length) << vg;
+    EXPECT_EQ(*length, vg);
+    EXPECT_EQ(pcs_of(*core), (std::vector<Addr>{k_code + 0x810, k_code + 0x910})) << vg;
+  }
+  // An impossible length counts as none, and the streaming one does not count outside of that mode.
+  for (const std::vector<Vectors>& notes : {std::vector<Vectors>{},
+                                            {{k_sve, 24, k_registers}},
+                                            {{k_sve, 16384, k_registers}},
+                                            {{k_streaming, 32, 0}},
+                                            {{k_sve, 0, k_registers}},
+                                            {{0x40c, 32, k_registers}}}) {
+    const auto core = core_in_scalable_frame(notes, 4, GetParam()).open();
+    ASSERT_TRUE(core) << core.error().text();
+    Walk walk = core->walk(core->threads()[0]);
+    for (const Frame& frame : walk) EXPECT_FALSE(frame.get(k_vg));
+    EXPECT_EQ(walk.stop_error().code, ErrorCode::undefined_register) << walk.why();
   }
 }
 

@@ -122,6 +122,8 @@ void CoreFile::take_notes(std::span<const std::byte> bytes, std::uint64_t alignm
       take_signing_bits(note.description);
     else if (note.owner == "LINUX" && note.type == NT_ARM_VFP && machine() == EM_ARM)
       take_fp_registers(note.description);
+    else if (note.owner == "LINUX" && machine() == EM_AARCH64 && !threads_.empty())
+      threads_.back().vector_words.take(note.type, note.description, image_->big_endian());
 }
 
 /// struct user_pac_mask (asm/ptrace.h), which is the same for all threads: mask for addresses of data, mask for

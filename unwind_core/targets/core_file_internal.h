@@ -15,6 +15,7 @@
 #include "jitunwind/unwind_core/memory/memory.h"
 #include "jitunwind/unwind_core/targets/link_map_p.h"
 #include "jitunwind/unwind_core/targets/mappings.h"
+#include "jitunwind/unwind_core/walk/context_p.h"
 
 namespace jitunwind {
 
@@ -24,6 +25,7 @@ struct CoreThread {
   std::vector<std::byte> registers{};     ///< elf_gregset_t, as far as it is there
   std::vector<std::byte> fp_registers{};  ///< elf_fpregset_t, on ARM struct user_vfp; empty: none
   std::vector<std::byte> siginfo{};       ///< siginfo_t of the signal; empty: none
+  VectorWords vector_words{};
 };
 
 /// The address whose access ended a thread by a fault, or the instruction that could not be executed: si_addr. Empty:
