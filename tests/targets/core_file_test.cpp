@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <optional>
 
 #include "tests/support/command.h"
@@ -145,6 +146,38 @@ TEST(CoreFile, WithoutANoteOfFilesHasPrelinkedLibraries) {
   const SeenStack stack = seen(core->walk(core->threads().front()));
   EXPECT_EQ(stack.frames, whole.frames);
   EXPECT_EQ(stack.why, "complete");
+}
+
+/// The kernel keeps the first page of each object. The library that is loaded first lies behind those of later entries
+/// of the list. Without its page, it is not known, and none of them is taken for it.
+TEST(CoreFile, WithoutANoteOfFilesHasNoLibraryWhoseFirstPageIsGone) {
+  const KernelsCore made;
+  hide_files_note(made.path);
+  const auto mappings_of_library = [&] {
+    std::vector<Mapping> found;
+    const auto core = Target::open_core(made.path);
+    EXPECT_TRUE(core) << core.error().text();
+    if (core)
+      std::ranges::copy_if(core->mappings().all(), std::back_inserter(found),
+                           [](const Mapping& m) { return m.path.find("/libjitunwind.so") != m.path.npos; });
+    return found;
+  };
+  const std::vector<Mapping> before = mappings_of_library();
+  ASSERT_GT(before.size(), 1u);
+  std::string bytes = text_of_file(made.path);
+  Elf64_Ehdr header;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  std::size_t wiped = 0;
+  for (std::size_t i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment;
+    std::memcpy(&segment, bytes.data() + header.e_phoff + i * sizeof segment, sizeof segment);
+    if (segment.p_type != PT_LOAD || segment.p_vaddr != before[0].range.begin || segment.p_filesz == 0) continue;
+    bytes.replace(segment.p_offset, SELFMAG, SELFMAG, 0);
+    ++wiped;
+  }
+  ASSERT_EQ(wiped, 1u);
+  write_bytes(made.path, bytes);
+  EXPECT_EQ(mappings_of_library().size(), 0u);
 }
 
 /// Wherever the core is cut off, it gives frames of the whole one, as many as are left, or a reason.

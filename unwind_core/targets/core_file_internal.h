@@ -39,12 +39,14 @@ class CoreMemory final : public Memory {
   explicit CoreMemory(FileParts& file) noexcept : file_(file) {}
   std::size_t read(Addr at, std::span<std::byte> into, MemoryWindow& window) const noexcept override;
 
- private:
-  friend class CoreFile;
   struct Part {
     AddrRange range{};
     std::uint64_t offset = 0;
   };
+  std::span<const Part> parts() const noexcept { return parts_; }
+
+ private:
+  friend class CoreFile;
   FileParts& file_;
   std::vector<Part> parts_;  // ascending, and no two overlap
 };

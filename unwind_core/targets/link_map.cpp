@@ -7,6 +7,7 @@
 #include "jitunwind/unwind_core/byte_reader.h"
 #include "jitunwind/unwind_core/image/elf_internal.h"
 #include "jitunwind/unwind_core/page_internal.h"
+#include "jitunwind/unwind_core/targets/core_file_internal.h"
 #include "jitunwind/unwind_core/targets/link_map_p.h"
 
 namespace jitunwind {
@@ -14,12 +15,13 @@ namespace {
 
 class LinkMaps {
  public:
-  LinkMaps(const Memory& memory, const ElfImage& core);
+  LinkMaps(const CoreMemory& memory, bool is_64, bool big_endian) noexcept
+      : memory_(memory), word_size_(is_64 ? 8 : 4), big_endian_(big_endian) {}
 
   std::vector<Mapping> take(const ProgramStart& program);
 
  private:
-  static constexpr std::size_t k_most_objects = 4096, k_most_entries = 512, k_most_headers = 512, k_most_segments = 64;
+  static constexpr std::size_t k_most_objects = 4096, k_most_entries = 512, k_most_headers = 512, k_most_parts = 64;
   static constexpr std::size_t k_longest_path = 4096;
 
   std::optional<std::uint64_t> word(Addr at) const noexcept {
@@ -32,22 +34,14 @@ class LinkMaps {
   Addr first_map(Addr dynamic) const noexcept;
   void add_program(const ProgramStart& program);
   void add_library(Addr bias, Addr dynamic, const std::string& path);
-  bool add(Addr begin, const std::string& path);
+  bool add(Addr begin, const std::string& path, std::optional<Addr> bias = {});
   void add_segments(const ElfImage& image, Addr begin, const std::string& path);
 
-  const Memory& memory_;
+  const CoreMemory& memory_;
   std::size_t word_size_;
   bool big_endian_;
-  std::vector<Addr> segments_;  // where those of the core begin, in order
   std::vector<Mapping> found_;
 };
-
-LinkMaps::LinkMaps(const Memory& memory, const ElfImage& core)
-    : memory_(memory), word_size_(core.is_64() ? 8 : 4), big_endian_(core.big_endian()) {
-  for (std::size_t i = 0; i < core.segment_count(); ++i)
-    if (const ElfSegment s = core.segment(i); s.type == PT_LOAD && s.file_size != 0) segments_.push_back(s.address);
-  std::ranges::sort(segments_);
-}
 
 /// "": there is none, or it has no end.
 std::string LinkMaps::text(Addr at) const {
@@ -102,22 +96,23 @@ Addr LinkMaps::first_map(Addr dynamic) const noexcept {
 }
 
 /// Adds the object whose file's addresses are `bias` lower than those in memory. It begins there if its file's
-/// addresses begin at 0. A prelinked one begins with the nearest segment in front of its dynamic section that is an
-/// object.
+/// addresses begin at 0. A prelinked one begins in front of its dynamic section.
 void LinkMaps::add_library(Addr bias, Addr dynamic, const std::string& path) {
   if (add(bias, path)) return;
-  auto at = std::ranges::upper_bound(segments_, dynamic);
-  for (std::size_t i = 0; i < k_most_segments && at != segments_.begin(); ++i)
-    if (add(*--at, path)) return;
+  const auto parts = memory_.parts();
+  auto at = std::ranges::upper_bound(parts, dynamic, {}, [](const auto& part) { return part.range.begin; });
+  for (std::size_t i = 0; i < k_most_parts && at != parts.begin(); ++i)
+    if (add((--at)->range.begin, path, bias)) return;
 }
 
-/// False: no object begins there.
-bool LinkMaps::add(Addr begin, const std::string& path) {
+/// False: no object begins there, or one with another bias.
+bool LinkMaps::add(Addr begin, const std::string& path, std::optional<Addr> bias) {
   std::array<std::byte, k_page_size> page;
   MemoryWindow window;
   const auto image = ElfImage::parse_loaded(page, memory_.read(page_of(begin), page, window));
-  if (image) add_segments(*image, page_of(begin), path);
-  return image.has_value();
+  if (!image || (bias && image->bias_at(begin) != bias)) return false;
+  add_segments(*image, page_of(begin), path);
+  return true;
 }
 
 /// Adds the segments of the object whose first page is there. A page belongs to the segment that begins on it.
@@ -161,8 +156,9 @@ std::vector<Mapping> LinkMaps::take(const ProgramStart& program) {
 
 }  // namespace
 
-std::vector<Mapping> mappings_by_link_map(const Memory& memory, const ElfImage& core, const ProgramStart& program) {
-  return program.headers == 0 ? std::vector<Mapping>{} : LinkMaps(memory, core).take(program);
+std::vector<Mapping> mappings_by_link_map(const CoreMemory& memory, const ElfImage& core, const ProgramStart& program) {
+  return program.headers == 0 ? std::vector<Mapping>{}
+                              : LinkMaps(memory, core.is_64(), core.big_endian()).take(program);
 }
 
 }  // namespace jitunwind

@@ -11,6 +11,8 @@
 
 namespace jitunwind {
 
+class CoreMemory;
+
 /// The program according to the auxiliary vector: getauxval(3). 0: there is no such value.
 struct ProgramStart {
   Addr headers = 0;                ///< AT_PHDR
@@ -24,6 +26,6 @@ struct ProgramStart {
 /// The segments of all objects whose first page is in `memory`, with their files' paths, by link maps (<link.h>) from
 /// the program's DT_DEBUG on. A static program has its own segments alone. They are readable; the caller sets other
 /// permissions. Bounded for any content of the memory. `core` tells word size and byte order of the target.
-std::vector<Mapping> mappings_by_link_map(const Memory& memory, const ElfImage& core, const ProgramStart& program);
+std::vector<Mapping> mappings_by_link_map(const CoreMemory& memory, const ElfImage& core, const ProgramStart& program);
 
 }  // namespace jitunwind
