@@ -212,6 +212,8 @@ TEST(CopiedEntries, LieWithinTheSectionWhateverTheirLengthsSay) {
   CopiedEntries entries;
   ASSERT_TRUE(entries.make(of.memory, of.section));
   for (Addr at = of.section.end - 12; at < of.section.end; ++at) EXPECT_TRUE(entries.copy_fde(at, false));
+  for (const Addr outside : {Addr{0}, of.section.begin - 1, of.section.end, ~Addr{0}})
+    EXPECT_TRUE(entries.copy_fde(outside, false)) << "is read elsewhere";
 }
 
 Block block_of(std::size_t pages, std::byte first) {

@@ -97,15 +97,15 @@ bool CopiedEntries::copy_entry(Addr at, std::size_t pages, bool big_endian, std:
 
 std::optional<Addr> CopiedEntries::copy_fde(Addr fde, bool big_endian) noexcept {
   std::uint32_t distance = 0;
+  if (!section_.contains(fde)) return 0;
   if (!copy_entry(fde, k_at_once, big_endian, distance)) return std::nullopt;
   const Addr cie = cie_before(fde + 4, distance);
-  if (section_.contains(cie) && !copy_cie(cie, big_endian)) return std::nullopt;
-  return cie;
+  return copy_cie(cie, big_endian) ? std::optional(cie) : std::nullopt;
 }
 
 bool CopiedEntries::copy_cie(Addr cie, bool big_endian) noexcept {
   std::uint32_t id = 0;
-  return copy_entry(cie, 1, big_endian, id);
+  return !section_.contains(cie) || copy_entry(cie, 1, big_endian, id);
 }
 
 }  // namespace jitunwind

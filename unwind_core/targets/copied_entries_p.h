@@ -58,10 +58,10 @@ class CopiedEntries {
   /// `memory` must outlive this object. False: there is no room for the section, and there are no bytes.
   bool make(const Memory& memory, AddrRange section) noexcept;
 
-  /// Copies the FDE at `fde`, and its CIE if the section contains it. Returns the CIE's address; none: they cannot be
-  /// read. Precondition: the section contains `fde`.
+  /// Copies the FDE at `fde` and its CIE as far as they lie in the section, and returns the CIE's address. 0: the FDE
+  /// lies elsewhere. None: they cannot be read.
   std::optional<Addr> copy_fde(Addr fde, bool big_endian) noexcept;
-  /// Copies a CIE for FDEs of other sections. Precondition: the section contains `cie`.
+  /// Copies a CIE as far as it lies in the section. False: it cannot be read.
   bool copy_cie(Addr cie, bool big_endian) noexcept;
   /// The section. Parts that were not copied hold no valid entry.
   SectionBytes section() const noexcept;

@@ -215,7 +215,7 @@ void MappedObject::copy_exidx() noexcept {
 }
 
 /// Tools that merge objects leave each object's .eh_frame in its place, and make one table. Null: no segment is there,
-/// it is too long, or there is no memory.
+/// or there is no memory.
 CopiedEntries* MappedObject::entries_around(Addr entry) noexcept try {
   if (entries_.contains(entry)) return &entries_;
   for (const Segment& s : segments_) {
@@ -223,15 +223,15 @@ CopiedEntries* MappedObject::entries_around(Addr entry) noexcept try {
     const auto [entries, is_new] = other_entries_.try_emplace(s.range.begin);
     const AddrRange frames{s.range.begin, std::min(s.range.end, s.range.begin + k_most_frames)};
     if (is_new && !entries->second.make(memory_, frames)) return nullptr;
-    return entries->second.contains(entry) ? &entries->second : nullptr;
+    return &entries->second;
   }
   return nullptr;
 } catch (const std::bad_alloc&) {
   return nullptr;
 }
 
-/// Copies the section around the FDE of an address, and that around its CIE if this is elsewhere. Empty: it cannot be
-/// read.
+/// Copies the section around the FDE of an address, and the one around its CIE if that is elsewhere. They stay empty if
+/// they cannot be read.
 void MappedObject::copy_entries_of(Addr at, Module& out) noexcept {
   out.eh_segment = entries_.section();
   const auto offset = static_cast<std::size_t>(table_.address - eh_frame_hdr_bytes_.address);
