@@ -38,7 +38,7 @@ struct Module {
   AddrRange text{};       ///< the executable part around the looked-up address; each of its addresses finds it
   SectionBytes eh_frame_hdr{};   ///< PT_GNU_EH_FRAME; bytes reach to the end of its readable segment
   SectionBytes eh_segment{};     ///< that whole segment: GNU ld puts .eh_frame behind the header, gold before it
-  SectionBytes eh_frame{};       ///< if there is no eh_frame_hdr; of a target else where its CIE is outside eh_segment
+  SectionBytes eh_frame{};       ///< known if there is no eh_frame_hdr; or that of a CIE outside of eh_segment
   SectionBytes debug_frame{};    ///< decompressed, from the file or its separate debug file
   const char* unread = nullptr;  ///< why unwind information that the file has cannot be read (its compression); static
   SectionBytes exidx{};          ///< PT_ARM_EXIDX, for targets of 32-bit ARM

@@ -148,8 +148,8 @@ TEST(CoreFile, WithoutANoteOfFilesHasPrelinkedLibraries) {
   EXPECT_EQ(stack.why, "complete");
 }
 
-/// The kernel keeps the first page of each object. The library that is loaded first lies behind those of later entries
-/// of the list. Without its page, it is not known, and none of them is taken for it.
+/// The library that is loaded first lies behind those of later entries of the list. A core without its first page does
+/// not know it, and takes none of the others for it.
 TEST(CoreFile, WithoutANoteOfFilesHasNoLibraryWhoseFirstPageIsGone) {
   const KernelsCore made;
   hide_files_note(made.path);

@@ -46,6 +46,7 @@ void add_vector_words(const Arch& arch, RegisterFile& registers) noexcept {
 /// Reads struct user_sve_header of asm/ptrace.h: two sizes of 4 bytes; length of vectors in bytes, greatest length and
 /// flags, of 2 bytes each. Streaming mode has the length of NT_ARM_SSVE, whose flags then have SVE_PT_REGS_SVE.
 void VectorWords::take(unsigned kind, std::span<const std::byte> regset, bool big_endian) noexcept {
+  constexpr unsigned k_sve = 0x405, k_streaming_sve = 0x40b;  // NT_ARM_SVE, NT_ARM_SSVE
   constexpr std::uint16_t k_is_in_use = 1, k_unit = 16, k_longest = 512 * k_unit;
   ByteReader reader(regset, big_endian);
   reader.skip(8);
@@ -53,8 +54,8 @@ void VectorWords::take(unsigned kind, std::span<const std::byte> regset, bool bi
   reader.skip(2);
   const std::uint16_t flags = reader.u16();
   if (!reader.ok() || bytes % k_unit != 0 || bytes > k_longest) return;
-  const bool is_streaming = kind == k_kinds[1] && (flags & k_is_in_use) != 0;
-  if (is_streaming || (kind == k_kinds[0] && count_ == 0)) count_ = bytes / 8;
+  const bool is_streaming = kind == k_streaming_sve && (flags & k_is_in_use) != 0;
+  if (is_streaming || (kind == k_sve && count_ == 0)) count_ = bytes / 8;
 }
 
 void VectorWords::add_to(const Arch& arch, RegisterFile& registers) const noexcept {

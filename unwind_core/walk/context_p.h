@@ -1,7 +1,6 @@
 // The parts of the kernel's ucontext_t that resuming changes, and the length of vectors in targets.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -18,9 +17,8 @@ void end_records_behind_vectors(const Arch& arch, void* ucontext) noexcept;
 /// How long scalable vectors are in a thread of a target.
 class VectorWords {
  public:
-  static constexpr std::array<unsigned, 2> k_kinds{0x405, 0x40b};  ///< NT_ARM_SVE, NT_ARM_SSVE
-  /// Takes registers of one of these kinds, of which the head suffices, in any order. Other kinds are ignored.
-  /// Signal-safe.
+  /// Takes registers of kind NT_ARM_SVE or NT_ARM_SSVE, of which the head suffices, in any order. Other kinds are
+  /// ignored. Signal-safe.
   void take(unsigned kind, std::span<const std::byte> regset, bool big_endian) noexcept;
   /// Adds nothing if the CPU has no such vectors, or no length was taken. Signal-safe.
   void add_to(const Arch& arch, RegisterFile& registers) const noexcept;
