@@ -240,14 +240,14 @@ unsigned DirectiveMachine::step_of(const unw_dyn_op_t& op) const noexcept {
 }
 
 Status DirectiveMachine::run_group(RegionOps& ops) noexcept {
-  unsigned steps = 0, count = 0;
-  const unw_dyn_op_t* last = nullptr;
+  Group group;
   ops.rewind();
   while (const unw_dyn_op_t* op = ops.next_op()) {
-    last = op;
-    ++count;
-    steps |= bit(step_of(*op));
-    if (op->tag == UNW_DYN_ALIAS) {
+    const unsigned step = step_of(*op);
+    if (group.count < group.first.size()) group.first[group.count] = {*op, ops.index(), step};
+    ++group.count;
+    group.steps |= bit(step);
+    if (step == alias) {
       // The row at every instruction is that of alias + (units after the ALIAS).
       alias_begin_ = op->val - static_cast<std::uint64_t>(ops.when() + 1) * arch_.unit;
       state_.become_alias(alias_begin_ + static_cast<std::uint64_t>(alias_unit_) * arch_.unit);
@@ -256,30 +256,29 @@ Status DirectiveMachine::run_group(RegionOps& ops) noexcept {
     }
   }
   if (ops.failure()) return located(*ops.failure());
-  if (steps & bit(alias)) return Done{};
-  if ((steps & bit(copy)) && !rebuilding_)
+  if (group.steps & bit(alias)) return Done{};
+  if ((group.steps & bit(copy)) && !rebuilding_)
     if (const Status copied = copy_label(ops); !copied) return copied;
   constexpr unsigned k_instruction = bit(copy) - 1;
-  if (steps & k_instruction)
-    if (const Status ran = run_instruction(ops, steps, count == 1 ? last : nullptr); !ran) return ran;
-  if ((steps & bit(label)) && !rebuilding_) remember_labels(ops);
+  if (group.steps & k_instruction)
+    if (const Status ran = run_instruction(ops, group); !ran) return ran;
+  if ((group.steps & bit(label)) && !rebuilding_) remember_labels(ops);
   return Done{};
 }
 
-/// `only`: the single directive of the group, since most groups have one.
-Status DirectiveMachine::run_instruction(RegionOps& ops, unsigned steps, const unw_dyn_op_t* only) noexcept {
+Status DirectiveMachine::run_instruction(RegionOps& ops, const Group& group) noexcept {
   const std::optional<std::int64_t> old_sp_off = state_.sp_off();
   sp_directive_ = fp_directive_ = ops.index();
   for (unsigned step : {reload_sp, add_sp, set_fp, add})
-    if (steps & bit(step))
-      if (const Status ran = run_step(ops, step, only); !ran) return ran;
-  const RegNum fp_set = steps & bit(set_fp) ? state_.fp() : k_no_reg;
+    if (group.steps & bit(step))
+      if (const Status ran = run_step(ops, step, group); !ran) return ran;
+  const RegNum fp_set = group.steps & bit(set_fp) ? state_.fp() : k_no_reg;
   state_.settle(old_sp_off);
   for (unsigned step : {save, pop_frames})
-    if (steps & bit(step))
-      if (const Status ran = run_step(ops, step, only); !ran) return ran;
+    if (group.steps & bit(step))
+      if (const Status ran = run_step(ops, step, group); !ran) return ran;
 
-  if (observer_ && !rebuilding_ && (steps & bit(save))) show_spills(ops);
+  if (observer_ && !rebuilding_ && (group.steps & bit(save))) show_spills(ops);
 
   // A frame pointer that is set without being saved costs its caller's value only. A lost return address ends the walk.
   if (const Status fp = state_.judge_fp(fp_set); !fp && (observer_ || fp_set == arch_.ra))
@@ -289,9 +288,14 @@ Status DirectiveMachine::run_instruction(RegionOps& ops, unsigned steps, const u
   return sp || was_high ? Status(Done{}) : complain(sp.error(), sp_directive_);
 }
 
-Status DirectiveMachine::run_step(RegionOps& ops, unsigned step, const unw_dyn_op_t* only) noexcept {
+Status DirectiveMachine::run_step(RegionOps& ops, unsigned step, const Group& group) noexcept {
   const FrameState::Anchor anchor = state_.anchor();
-  if (only) return run_one(*only, ops.index(), step, anchor);
+  if (group.count <= group.first.size()) {
+    for (const Group::Member& member : std::span(group.first).first(group.count))
+      if (member.step == step)
+        if (const Status ran = run_one(member.op, member.index, step, anchor); !ran) return ran;
+    return Done{};
+  }
   ops.rewind();
   while (const unw_dyn_op_t* op = ops.next_op()) {
     if (step_of(*op) != step) continue;

@@ -91,6 +91,18 @@ class DirectiveMachine {
     std::int64_t length;
   };
 
+  /// The directives of one instruction. Most groups have no more than the first ones, which need not be read again.
+  struct Group {
+    struct Member {
+      unw_dyn_op_t op;
+      std::uint32_t index;
+      unsigned step;
+    };
+    std::array<Member, 4> first;  // uninitialised from `count` on
+    std::size_t count = 0;
+    unsigned steps = 0;  ///< a bit for each step of any of them
+  };
+
   /// The stage that the run has reached: the place of the next region, the region's head, its inside.
   enum class Stage : std::uint8_t { unknown, between_regions, before_region, in_region };
 
@@ -104,8 +116,8 @@ class DirectiveMachine {
   Status pop_states() noexcept;
 
   Status run_group(RegionOps& ops) noexcept;
-  Status run_instruction(RegionOps& ops, unsigned steps, const unw_dyn_op_t* only) noexcept;
-  Status run_step(RegionOps& ops, unsigned step, const unw_dyn_op_t* only) noexcept;
+  Status run_instruction(RegionOps& ops, const Group& group) noexcept;
+  Status run_step(RegionOps& ops, unsigned step, const Group& group) noexcept;
   Status run_one(const unw_dyn_op_t& op, std::uint32_t index, unsigned step, const FrameState::Anchor& anchor) noexcept;
   Status run_op(const unw_dyn_op_t& op, unsigned step, const FrameState::Anchor& anchor) noexcept;
   unsigned step_of(const unw_dyn_op_t& op) const noexcept;

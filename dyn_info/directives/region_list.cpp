@@ -79,14 +79,6 @@ const unw_dyn_op_t* RegionOps::read_op(std::uint32_t i) noexcept {
   return &chunk_[0];
 }
 
-/// docs/directives.md "When a directive takes effect". `latest`: the latest when of the directives before it in the
-/// list.
-std::int64_t RegionOps::effective_when(const unw_dyn_op_t& op, std::int64_t latest) const noexcept {
-  if (op.tag == UNW_DYN_LABEL_STATE && op.when < 0) return latest;
-  const std::int64_t length = region_.length();
-  return op.when < 0 || length == 0 ? k_when_entry : std::min<std::int64_t>(op.when, length - 1);
-}
-
 Status RegionOps::open(const RegionHeader& region) noexcept {
   region_ = region;
   chunk_ = {};
@@ -112,21 +104,6 @@ Status RegionOps::open(const RegionHeader& region) noexcept {
   group_begin_ = group_end_ = order_size_ = 0;
   all_indexed_ = by_search_ = false;
   return Done{};
-}
-
-void RegionOps::rewind_list() noexcept {
-  position_ = 0;
-  latest_ = k_when_entry;
-}
-
-const unw_dyn_op_t* RegionOps::next_listed() noexcept {
-  if (position_ == count_) return nullptr;
-  const unw_dyn_op_t* const found = op(position_);
-  if (!found) return nullptr;
-  index_ = position_++;
-  listed_when_ = effective_when(*found, latest_);
-  latest_ = std::max(latest_, listed_when_);
-  return found;
 }
 
 bool RegionOps::next_group() noexcept { return sorted_ ? next_sorted_group() : next_indexed_group(); }
@@ -192,19 +169,13 @@ bool RegionOps::next_indexed_group() noexcept {
   return !failure_;
 }
 
-void RegionOps::rewind() noexcept {
-  if (by_search_) return rewind_list();
-  position_ = group_begin_;
-}
-
-const unw_dyn_op_t* RegionOps::next_op() noexcept {
+const unw_dyn_op_t* RegionOps::next_indexed_op() noexcept {
   while (by_search_) {
     const unw_dyn_op_t* const found = next_listed();
     if (!found || listed_when_ == when_) return found;
   }
   if (position_ == group_end_) return nullptr;
-  index_ = sorted_ ? position_ : order_[position_].index;
-  ++position_;
+  index_ = order_[position_++].index;
   return op(index_);
 }
 

@@ -2,6 +2,7 @@
 // the instruction that they belong to. This file knows when a directive takes effect, but not its effect.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -98,12 +99,31 @@ class RegionOps {
   /// The effective `when` of the current group.
   std::int64_t when() const noexcept { return when_; }
   /// The directives of the current group in list order: rewind, then next_op until null.
-  void rewind() noexcept;
-  const unw_dyn_op_t* next_op() noexcept;
+  void rewind() noexcept {
+    if (by_search_) return rewind_list();
+    position_ = group_begin_;
+  }
+  const unw_dyn_op_t* next_op() noexcept {
+    if (!sorted_) return next_indexed_op();
+    if (position_ == group_end_) return nullptr;
+    index_ = position_++;
+    return op(index_);
+  }
 
   /// All directives in list order, of any group: rewind_list, then next_listed until null.
-  void rewind_list() noexcept;
-  const unw_dyn_op_t* next_listed() noexcept;
+  void rewind_list() noexcept {
+    position_ = 0;
+    latest_ = k_when_entry;
+  }
+  const unw_dyn_op_t* next_listed() noexcept {
+    if (position_ == count_) return nullptr;
+    const unw_dyn_op_t* const found = op(position_);
+    if (!found) return nullptr;
+    index_ = position_++;
+    listed_when_ = effective_when(*found, latest_);
+    latest_ = std::max(latest_, listed_when_);
+    return found;
+  }
   /// Effective `when` of the directive that next_listed returned.
   std::int64_t listed_when() const noexcept { return listed_when_; }
   /// The position in the list of the directive that next_op or next_listed returned.
@@ -132,8 +152,14 @@ class RegionOps {
     return &chunk_[i - chunk_first_];
   }
   const unw_dyn_op_t* read_op(std::uint32_t i) noexcept;
-  std::int64_t effective_when(const unw_dyn_op_t& op, std::int64_t latest) const noexcept;
+  /// docs/directives.md "When a directive takes effect". `latest`: the latest when of the directives before it in the
+  /// list. An empty region has no instruction but its entry: k_when_entry = length - 1.
+  std::int64_t effective_when(const unw_dyn_op_t& op, std::int64_t latest) const noexcept {
+    if (op.tag == UNW_DYN_LABEL_STATE && op.when < 0) return latest;
+    return std::max(std::min<std::int64_t>(op.when, region_.length() - 1), k_when_entry);
+  }
   bool next_sorted_group() noexcept;
+  const unw_dyn_op_t* next_indexed_op() noexcept;
   bool next_indexed_group() noexcept;
   void index_from(std::int64_t when) noexcept;
   void take_indexed_group() noexcept;
