@@ -10,7 +10,11 @@ void innermost();
 
 // main -> "middle", which LLVM makes -> innermost
 static llvm::Error run() {
-  auto jit = llvm::orc::LLJITBuilder().create();
+  llvm::orc::LLJITBuilder builder;
+#if LLVM_VERSION_MAJOR < 18  // it links by RuntimeDyld unless it is told otherwise
+  builder.setObjectLinkingLayerCreator(jitunwind::orc_rtdyld_layer());
+#endif
+  auto jit = builder.create();
   if (!jit) return jit.takeError();
   if (auto error = jitunwind::attach(**jit)) return error;
   auto context = std::make_unique<llvm::LLVMContext>();
