@@ -5,6 +5,7 @@
 //
 //   add_code/RUNTIME/KIND/N      written by an Assembler, added and released; an item is an instruction, a branch over
 //                                one, a call site with two arguments on the stack, or an early return
+//   compile_code/RUNTIME/N       a function with a loop of N instructions, compiled by a Compiler, added and released
 //   build/jitunwind/N            an item is an instruction that changes SP: described, and built
 //   register_size/jitunwind/N    an item is a procedure of so many instructions that change SP: registered, cancelled
 //   throw_by_rows/first|next/N   an item is a row of the procedure at whose end the exception passes
@@ -247,7 +248,47 @@ void add_code(benchmark::State& state, const Kind& kind, std::size_t size) {
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(size));
 }
 
+/// A function of a Compiler: a loop over `size` instructions that work on ten values, and a call.
+template <class Runtime>
+void compile_once(std::size_t size, std::int32_t number, Runtime& runtime) {
+  using examples::new_gp32;
+  asmjit::CodeHolder code;
+  code.init(runtime.environment());
+  asmjit::x86::Compiler compiler(&code);
+  asmjit::FuncNode* const function = examples::add_func(compiler, examples::signature<void, int>());
+  const asmjit::x86::Gp rounds = new_gp32(compiler);
+  examples::set_arg(*function, 0, rounds);
+  std::array<asmjit::x86::Gp, 10> values;
+  for (asmjit::x86::Gp& value : values) compiler.mov(value = new_gp32(compiler), number++);
+  const asmjit::Label again = new_label(compiler);
+  compiler.bind(again);
+  for (std::size_t i = 0; i < size; ++i) compiler.xor_(values[i % 10], values[(i + 3) % 10]);
+  compiler.dec(rounds);
+  compiler.jnz(again);
+  const auto callee = reinterpret_cast<std::uintptr_t>(throw_int);
+  examples::set_arg(*examples::invoke(compiler, asmjit::Imm(callee), examples::signature<void, int>()), 0, values[0]);
+  examples::end_func(compiler);
+  void* start = nullptr;
+  if (compiler.finalize() != asmjit::kErrorOk || runtime.add(&start, &code) != asmjit::kErrorOk) std::exit(3);
+  runtime.release(start);
+}
+
+template <class Runtime>
+void compile_code(benchmark::State& state, std::size_t size) {
+  Runtime runtime;
+  std::int32_t number = 0;
+  for (auto _ : state) compile_once(size, ++number, runtime);
+  state.SetItemsProcessed(state.iterations());
+}
+
 void add_asmjit_benchmarks() {
+  for (const std::size_t size : {10, 100}) {
+    const std::string number = std::to_string(size);
+    benchmark::RegisterBenchmark(("compile_code/asmjit/" + number).c_str(),
+                                 [=](auto& state) { compile_code<asmjit::JitRuntime>(state, size); });
+    benchmark::RegisterBenchmark(("compile_code/AsmjitRuntime/" + number).c_str(),
+                                 [=](auto& state) { compile_code<jitunwind::AsmjitRuntime>(state, size); });
+  }
   for (const Kind& kind : k_kinds) {
     for (const std::size_t size : k_sizes) {
       const std::string row = "/" + std::string(kind.name) + "/" + std::to_string(size);

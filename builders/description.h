@@ -65,6 +65,8 @@ class Description {
   int format() const noexcept;
 
   const std::string& name() const noexcept { return facts_.name; }
+  /// Returns this description for a procedure of another name.
+  Description renamed(std::string name) const;
   Addr personality() const noexcept { return facts_.personality; }
   Addr lsda() const noexcept { return facts_.lsda; }
   Addr gp() const noexcept { return facts_.gp; }

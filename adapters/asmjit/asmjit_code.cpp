@@ -8,6 +8,7 @@
 #include "jitunwind/adapters/asmjit/asmjit_access_p.h"
 #include "jitunwind/adapters/asmjit/asmjit_version_p.h"
 #include "jitunwind/adapters/asmjit/builder_replay_p.h"
+#include "jitunwind/adapters/asmjit/compiled_functions_p.h"
 #include "jitunwind/adapters/asmjit/derivation/frame_description_p.h"
 
 namespace jitunwind {
@@ -93,25 +94,16 @@ std::string AsmjitDescription::text() const {
   return text;
 }
 
-AsmjitDescription describe_asmjit(asmjit::CodeHolder& code) {
+AsmjitDescription derivation::describe_trace(const CodeTrace& trace, const asmjit::CodeHolder& code) {
   AsmjitDescription out;
-  if (code.arch() != asmjit::Arch::kX64) {
-    out.refusals.push_back({"", 0, "", "code for another CPU than x86-64"});
-    return out;
-  }
-  const auto trace = trace_of(code);
-  if (!trace) {
-    out.refusals.push_back(refusal_of(trace.error(), "", code));
-    return out;
-  }
-  derivation::FrameAnalysis analysis(*trace, arch::x86_64);
+  FrameAnalysis analysis(trace, arch::x86_64);
   analysis.run();
-  for (const derivation::TracedProcedure& procedure : analysis.procedures()) {
+  for (const TracedProcedure& procedure : analysis.procedures()) {
     if (procedure.refusal) {
       out.refusals.push_back(refusal_of(*procedure.refusal, procedure.name, code));
       continue;
     }
-    auto description = derivation::describe(analysis, procedure, *trace, arch::x86_64);
+    auto description = describe(analysis, procedure, trace, arch::x86_64);
     if (!description) {
       out.refusals.push_back(refusal_of(description.error(), procedure.name, code));
       continue;
@@ -119,6 +111,19 @@ AsmjitDescription describe_asmjit(asmjit::CodeHolder& code) {
     const std::uint64_t base = v::section_by_id(code, procedure.section)->offset();
     out.procedures.push_back({procedure.name, base + procedure.begin, base + procedure.end, std::move(*description)});
   }
+  return out;
+}
+
+AsmjitDescription describe_asmjit(asmjit::CodeHolder& code) {
+  AsmjitDescription out;
+  if (code.arch() != asmjit::Arch::kX64) {
+    out.refusals.push_back({"", 0, "", "code for another CPU than x86-64"});
+    return out;
+  }
+  if (auto known = derivation::describe_compiled(code)) return std::move(*known);
+  const auto trace = trace_of(code);
+  if (trace) return derivation::describe_trace(*trace, code);
+  out.refusals.push_back(refusal_of(trace.error(), "", code));
   return out;
 }
 

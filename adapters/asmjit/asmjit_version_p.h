@@ -86,6 +86,9 @@ inline bool query_rw_info(const ::asmjit::BaseInst& inst, const ::asmjit::Operan
   return ::asmjit::InstAPI::JITUNWIND_ASMJIT(queryRWInfo, query_rw_info)(::asmjit::Arch::kX64, inst, operands, count,
                                                                          &out) == ::asmjit::kErrorOk;
 }
+inline std::span<const ::asmjit::Operand> operands(const ::asmjit::InstNode& node) noexcept {
+  return {node.JITUNWIND_ASMJIT(operands, operands_data)(), node.JITUNWIND_ASMJIT(opCount, op_count)()};
+}
 inline std::uint32_t instruction_id(const ::asmjit::BaseInst& inst) noexcept {
   return inst.JITUNWIND_ASMJIT(id, inst_id)();
 }
@@ -183,11 +186,29 @@ inline bool has_error_handler(const ::asmjit::BaseEmitter& e) noexcept {
 inline ::asmjit::Error report_error(::asmjit::BaseEmitter& e, ::asmjit::Error error, const std::string& text) {
   return e.JITUNWIND_ASMJIT(reportError, report_error)(error, text.c_str());
 }
+inline ::asmjit::Error emit_prolog(::asmjit::BaseEmitter& e, const ::asmjit::FuncFrame& frame) {
+  return e.JITUNWIND_ASMJIT(emitProlog, emit_prolog)(frame);
+}
+inline ::asmjit::Error emit_epilog(::asmjit::BaseEmitter& e, const ::asmjit::FuncFrame& frame) {
+  return e.JITUNWIND_ASMJIT(emitEpilog, emit_epilog)(frame);
+}
 inline auto& emit_prolog_function(::asmjit::BaseEmitter& e) noexcept {
   return e._funcs.JITUNWIND_ASMJIT(emitProlog, emit_prolog);
 }
 inline std::uint64_t preserved_registers(const ::asmjit::FuncFrame& frame, ::asmjit::RegGroup group) noexcept {
   return frame.JITUNWIND_ASMJIT(preservedRegs, preserved_regs)(group);
+}
+inline std::uint32_t saved_registers(const ::asmjit::FuncFrame& frame, ::asmjit::RegGroup group) noexcept {
+  return frame.JITUNWIND_ASMJIT(savedRegs, saved_regs)(group);
+}
+inline void set_dirty_registers(::asmjit::FuncFrame& frame, ::asmjit::RegGroup group, std::uint32_t mask) noexcept {
+  frame.JITUNWIND_ASMJIT(setDirtyRegs, set_dirty_regs)(group, mask);
+}
+inline bool has_preserved_fp(const ::asmjit::FuncFrame& frame) noexcept {
+  return frame.JITUNWIND_ASMJIT(hasPreservedFP, has_preserved_fp)();
+}
+inline bool has_func_calls(const ::asmjit::FuncFrame& frame) noexcept {
+  return frame.JITUNWIND_ASMJIT(hasFuncCalls, has_func_calls)();
 }
 
 // A second CodeHolder with the same layout, and the properties of nodes, for builder_replay.cpp.
@@ -259,8 +280,16 @@ inline bool has_nodes(const ::asmjit::BaseBuilder& b) noexcept {
   return false;
 }
 inline bool is_instruction(const ::asmjit::BaseNode& n) noexcept { return n.JITUNWIND_ASMJIT(isInst, is_inst)(); }
+/// A label, a comment, the end of a function.
+inline bool writes_nothing(const ::asmjit::BaseNode& n) noexcept {
+  using Type = ::asmjit::NodeType;
+  return n.type() == Type::kLabel || n.type() == Type::kComment || n.type() == Type::kSentinel;
+}
 inline bool is_function(const ::asmjit::BaseNode& n) noexcept { return n.JITUNWIND_ASMJIT(isFunc, is_func)(); }
 inline bool is_builder(const ::asmjit::BaseEmitter& e) noexcept { return e.JITUNWIND_ASMJIT(isBuilder, is_builder)(); }
+inline bool is_compiler(const ::asmjit::BaseEmitter& e) noexcept {
+  return e.JITUNWIND_ASMJIT(isCompiler, is_compiler)();
+}
 inline ::asmjit::Error serialize(::asmjit::BaseBuilder& builder, ::asmjit::BaseEmitter& to) {
   return builder.JITUNWIND_ASMJIT(serializeTo, serialize_to)(&to);
 }
@@ -274,13 +303,21 @@ struct FunctionNode {
   std::uint32_t exit_label = UINT32_MAX;
   std::uint64_t preserved_general = 0;
   std::uint64_t preserved_vector = 0;
+  ::asmjit::BaseNode* node = nullptr;
+  ::asmjit::BaseNode* exit = nullptr;  ///< the epilogue follows it
+  ::asmjit::BaseNode* end = nullptr;
+  const ::asmjit::FuncFrame* frame = nullptr;
 };
 inline FunctionNode function_node(::asmjit::BaseNode& node) noexcept {
   auto& function = *node.as<::asmjit::FuncNode>();
   return {function.JITUNWIND_ASMJIT(labelId, label_id)(),
           function.JITUNWIND_ASMJIT(exitNode, exit_node)()->JITUNWIND_ASMJIT(labelId, label_id)(),
           preserved_registers(function.frame(), ::asmjit::RegGroup::kGp),
-          preserved_registers(function.frame(), ::asmjit::RegGroup::kVec)};
+          preserved_registers(function.frame(), ::asmjit::RegGroup::kVec),
+          &node,
+          function.JITUNWIND_ASMJIT(exitNode, exit_node)(),
+          function.JITUNWIND_ASMJIT(endNode, end_node)(),
+          &function.frame()};
 }
 /// Bytes popped by the callee of an invocation, if its convention requires that; else 0.
 inline std::int64_t bytes_popped_by_callee(::asmjit::BaseNode& node) noexcept {

@@ -54,8 +54,9 @@ class Translation {
       : inst_(instruction), id_(v::instruction_id(instruction)), ops_(operands), out_(out) {}
 
   void run() {
-    if (!stack_instruction() && !control_flow() && !move() && !arithmetic()) anything();
+    if (!stack_or_flow() && !move() && !arithmetic()) anything();
   }
+  bool stack_or_flow() { return stack_instruction() || control_flow(); }
 
  private:
   const Operand_& op(std::size_t i) const { return ops_[i]; }
@@ -409,12 +410,23 @@ void append_effects(const ::asmjit::BaseInst& instruction, std::span<const Opera
   Translation(instruction, operands, out).run();
 }
 
-void append_changes(std::span<const ::asmjit::Operand> registers, std::vector<Effect>& out) {
-  RegSet changed = 0;
-  for (const ::asmjit::Operand& op : registers) {
-    if (is_gp(op)) changed |= set_of(general(op));
-    if (is_vector(op)) changed |= set_of(vector(op));
+bool append_stack_and_flow(const ::asmjit::BaseInst& instruction, std::span<const ::asmjit::Operand> operands,
+                           std::vector<Effect>& out) {
+  const Operand_* const first = operands.data();  // both classes have the same members
+  return Translation(instruction, {first, operands.size()}, out).stack_or_flow();
+}
+
+RegSet named_registers(std::span<const ::asmjit::Operand> operands) noexcept {
+  RegSet named = 0;
+  for (const ::asmjit::Operand& op : operands) {
+    if (is_gp(op)) named |= set_of(general(op));
+    if (is_vector(op)) named |= set_of(vector(op));
   }
+  return named;
+}
+
+void append_changes(std::span<const ::asmjit::Operand> registers, std::vector<Effect>& out) {
+  const RegSet changed = named_registers(registers);
   if (has(changed, k_rsp)) out.push_back({.kind = Kind::sp_unknown});
   if (changed != 0) out.push_back({.kind = Kind::clobber, .set = changed});
 }

@@ -21,6 +21,14 @@ RegSet registers_of(std::uint64_t general_mask, std::uint64_t vector_mask) noexc
 void append_effects(const ::asmjit::BaseInst& instruction, std::span<const ::asmjit::Operand_> operands,
                     std::vector<Effect>& out);
 
+/// Appends the effects of an instruction that moves SP without naming it, or does not continue at the next one. False:
+/// it is no such instruction.
+bool append_stack_and_flow(const ::asmjit::BaseInst& instruction, std::span<const ::asmjit::Operand> operands,
+                           std::vector<Effect>& out);
+
+/// The registers that are operands themselves.
+RegSet named_registers(std::span<const ::asmjit::Operand> operands) noexcept;
+
 /// Appends the effects of an instruction that only changes registers. SP among them is lost.
 void append_changes(std::span<const ::asmjit::Operand> registers, std::vector<Effect>& out);
 

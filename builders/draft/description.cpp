@@ -51,6 +51,12 @@ Description& Description::operator=(const Description& other) = default;
 Description& Description::operator=(Description&& other) noexcept = default;
 Description::~Description() = default;
 
+Description Description::renamed(std::string name) const {
+  Description out = *this;
+  out.facts_.name = std::move(name);
+  return out;
+}
+
 int Description::format() const noexcept {
   return shape_.has_rows() ? UNW_INFO_FORMAT_IP_OFFSET : UNW_INFO_FORMAT_DYNAMIC;
 }

@@ -27,12 +27,8 @@ inline asmjit::Error embed_label_delta(asmjit::BaseEmitter& e, const asmjit::Lab
   return e.JITUNWIND_ASMJIT(embedLabelDelta, embed_label_delta)(label, base, size);
 }
 inline asmjit::Error embed_u64(asmjit::BaseEmitter& e, std::uint64_t value) { return e.embed(&value, sizeof value); }
-inline asmjit::Error emit_prolog(asmjit::BaseEmitter& e, const asmjit::FuncFrame& frame) {
-  return e.JITUNWIND_ASMJIT(emitProlog, emit_prolog)(frame);
-}
-inline asmjit::Error emit_epilog(asmjit::BaseEmitter& e, const asmjit::FuncFrame& frame) {
-  return e.JITUNWIND_ASMJIT(emitEpilog, emit_epilog)(frame);
-}
+using asmjit_version::emit_epilog;
+using asmjit_version::emit_prolog;
 inline asmjit::Error set_offset(asmjit::BaseAssembler& a, std::size_t offset) {
   return a.JITUNWIND_ASMJIT(setOffset, set_offset)(offset);
 }
@@ -125,14 +121,10 @@ inline void add_dirty(asmjit::FuncFrame& f, RegGroup group, std::uint32_t mask) 
 inline void set_sa_register(asmjit::FuncFrame& f, std::uint32_t id) {
   f.JITUNWIND_ASMJIT(setSARegId, set_sa_reg_id)(id);
 }
-inline std::uint32_t saved_registers(const asmjit::FuncFrame& f, RegGroup group) {
-  return f.JITUNWIND_ASMJIT(savedRegs, saved_regs)(group);
-}
+using asmjit_version::saved_registers;
 inline std::uint32_t local_stack_offset(const asmjit::FuncFrame& f) {
   return f.JITUNWIND_ASMJIT(localStackOffset, local_stack_offset)();
 }
-inline bool has_preserved_fp(const asmjit::FuncFrame& f) {
-  return f.JITUNWIND_ASMJIT(hasPreservedFP, has_preserved_fp)();
-}
+using asmjit_version::has_preserved_fp;
 
 }  // namespace jitunwind::test

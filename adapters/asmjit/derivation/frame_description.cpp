@@ -14,8 +14,9 @@ namespace {
 
 class Describer {
  public:
-  Describer(FrameAnalysis& analysis, const TracedProcedure& procedure, const CodeTrace& trace, const Arch& arch)
-      : analysis_(analysis), procedure_(procedure), trace_(trace), arch_(arch) {}
+  Describer(FrameAnalysis& analysis, const TracedProcedure& procedure, const CodeTrace& trace, const Arch& arch,
+            std::optional<std::uint32_t> tail)
+      : analysis_(analysis), procedure_(procedure), trace_(trace), arch_(arch), tail_(tail) {}
 
   Result<Description, Refusal> describe();
 
@@ -46,6 +47,7 @@ class Describer {
   const TracedProcedure& procedure_;
   const CodeTrace& trace_;
   const Arch& arch_;
+  const std::optional<std::uint32_t> tail_;
   const FrameState& during_call(const FrameState& before) {
     during_call_ = before;
     during_call_.forget_what_callees_use();
@@ -159,7 +161,7 @@ std::optional<Description> Describer::with_directives() {
   auto builder = x86_64::describe(procedure_.name);
   if (!writer.balanced()) builder.ends_without_return();
   const std::vector<Placed> placed = writer.take();
-  const std::uint32_t tail = tail_begin(placed);
+  const std::uint32_t tail = tail_ ? *tail_ : tail_begin(placed);
   std::uint32_t head = 0;
   for (const Placed& d : placed)
     if (d.offset <= tail) head = std::max(head, d.offset);
@@ -262,8 +264,8 @@ Result<Description, Refusal> Describer::describe() {
 }  // namespace
 
 Result<Description, Refusal> describe(FrameAnalysis& analysis, const TracedProcedure& procedure, const CodeTrace& trace,
-                                      const Arch& arch) {
-  return Describer(analysis, procedure, trace, arch).describe();
+                                      const Arch& arch, std::optional<std::uint32_t> tail) {
+  return Describer(analysis, procedure, trace, arch, tail).describe();
 }
 
 }  // namespace jitunwind::derivation
