@@ -87,6 +87,14 @@ foreach(adapter IN ITEMS asmjit llvm_orc testing)
   install(EXPORT jitunwind-${adapter} NAMESPACE jitunwind:: DESTINATION ${package_dir})
 endforeach()
 
+# The asmjit adapter as sources, for projects with an asmjit of their own, whose names have its version.
+set(asmjit_source_dir ${CMAKE_INSTALL_DATADIR}/jitunwind/asmjit)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/adapters/asmjit DESTINATION ${asmjit_source_dir}/jitunwind/adapters
+        FILES_MATCHING PATTERN "*.h" PATTERN "*.cpp" PATTERN include EXCLUDE)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/adapters/asmjit/include/ DESTINATION ${asmjit_source_dir})
+install(FILES ${PROJECT_SOURCE_DIR}/builders/draft/row_pool_internal.h
+        DESTINATION ${asmjit_source_dir}/jitunwind/builders/draft)
+
 if(TARGET jitunwind_llvm_orc)
   install(FILES ${PROJECT_SOURCE_DIR}/cmake/JitunwindLlvmHeaders.cmake DESTINATION ${package_dir})
 endif()
@@ -131,7 +139,7 @@ endforeach()
 list(JOIN static_flags " " static_flags)
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/jitunwind-config.cmake.in ${generated}/jitunwind-config.cmake
-                              INSTALL_DESTINATION ${package_dir} NO_SET_AND_CHECK_MACRO)
+                              INSTALL_DESTINATION ${package_dir} PATH_VARS asmjit_source_dir NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(${generated}/jitunwind-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${generated}/jitunwind-config.cmake ${generated}/jitunwind-config-version.cmake
         DESTINATION ${package_dir})

@@ -11,6 +11,8 @@ namespace jitunwind {
 
 namespace v = asmjit_version;
 
+const int adapter_was_built_for_another_asmjit::ASMJIT_ABI_NAMESPACE = 0;
+
 AsmjitRuntime::AsmjitRuntime(AsmjitRuntimeOptions options) noexcept
     : asmjit::JitRuntime(options.allocator), options_(std::move(options)) {}
 

@@ -20,6 +20,13 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
+/// A program that links the adapter for another version of asmjit has a name of this namespace as an undefined symbol,
+/// such as v1_21, the version of its headers. The adapter's sources can be compiled for it: docs/asmjit.md, "Versions".
+namespace adapter_was_built_for_another_asmjit {
+extern const int ASMJIT_ABI_NAMESPACE;
+[[gnu::used]] inline const int* const k_version = &ASMJIT_ABI_NAMESPACE;
+}  // namespace adapter_was_built_for_another_asmjit
+
 /// The policy of add() for code with a procedure that cannot be described.
 enum class Undescribed : std::uint8_t {
   refuse,  ///< kErrorInvalidState; the code is not added
