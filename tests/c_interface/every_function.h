@@ -104,7 +104,7 @@ struct Caller<function> {
 
 inline constexpr Function functions[] = {
 #define JITUNWIND_FUNCTION(name) Caller<&name>::of(#name),
-#include "tests/c_interface/every_function.def"
+#include "jitunwind/sdk/c/every_function.def"
 #undef JITUNWIND_FUNCTION
 };
 

@@ -437,7 +437,7 @@ struct Function {
 };
 constexpr Function k_functions[] = {
 #define JITUNWIND_FUNCTION(name) {#name, &Call<&name>::with},
-#include "tests/c_interface/every_function.def"
+#include "jitunwind/sdk/c/every_function.def"
 #undef JITUNWIND_FUNCTION
 };
 
