@@ -23,6 +23,7 @@ void report_run(const stepping::SingleStepRun& run, std::span<const AddrRange> c
   const stepping::SingleStepReport& judged = run.reports.front();
   out.failure = run.failure;
   out.activations = run.activations;
+  out.by_entry_row = run.built_before;
   out.instructions = judged.instructions;
   out.calls = judged.after_calls;
   out.wrong = judged.mismatches;
@@ -39,6 +40,8 @@ std::string SteppingReport::text() const {
   std::string text = std::to_string(instructions) + " instructions and " + std::to_string(calls) + " calls of " +
                      std::to_string(activations) + " activations compared, " + std::to_string(wrong) + " wrong, " +
                      std::to_string(not_run.size()) + " instructions never run\n";
+  if (by_entry_row != 0)
+    text += std::to_string(by_entry_row) + " activations were entered by a jump, with the frame of the row there\n";
   if (!failure.empty()) text += "failed: " + failure + "\n";
   return text + mismatches;
 }

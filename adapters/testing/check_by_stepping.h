@@ -17,6 +17,7 @@ namespace jitunwind {
 struct SteppingReport {
   std::string failure;             ///< reason why the check is incomplete; empty: it is complete
   std::uint64_t activations = 0;   ///< number of entries into the procedures
+  std::uint64_t by_entry_row = 0;  ///< number of these whose real values are those of the row at the entry
   std::uint64_t instructions = 0;  ///< compared as interrupted frames
   std::uint64_t calls = 0;         ///< compared as frames that wait for a callee
   std::uint64_t wrong = 0;         ///< differences in both
@@ -33,6 +34,10 @@ struct SteppingReport {
 /// registered description is compared with the real one at each of their instructions: CFA, return address, and the
 /// registers that the psABI preserves. The real values are recorded when a range is entered. Calls are compared as
 /// waiting frames as well.
+///
+/// If a range is entered by a jump, its frame may have been built before: that of a trace, or of an on-stack
+/// replacement. The real values are then those of the row at the entry, which is not checked itself, except when the
+/// code returns. Such code may also end by a jump out of the ranges.
 ///
 /// `run` calls the code, and returns 0 if its results are right. It may call anything and receive signals. No exception
 /// and no longjmp may pass the ranges, because their departure would not be noticed. `run` executes in a copy of this

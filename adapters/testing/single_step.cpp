@@ -31,6 +31,9 @@ struct Activation {
   Addr return_address = 0;
   RegisterFile registers;
   VectorRegisters vectors{};
+  Addr entry = 0;
+  Addr jumped_from = 0;       ///< the jump that led to the entry; 0: a call
+  bool built_before = false;  ///< its frame is not a call's: the row at the entry says what it is
   struct Away {
     Addr pc;  ///< address at which it continues
     Addr sp;  ///< least SP at which it continues
@@ -62,8 +65,9 @@ class Stepper {
   bool fail(const std::string& why);
 
   bool follow(const Site& before, Addr sp_before, const Site& now);
-  bool enter();
-  bool leave_finished(Addr pc);
+  void enter(const Site& before, const Site& now);
+  bool take_frame_of_row(Activation& activation);
+  bool leave(const Site& before, const Site& now, bool& returned);
   bool check_kept(const Activation& activation);
 
   void compare(const Activation& truth, const RegisterFile& frame, Cursor::Top top, const Site& site);
@@ -71,6 +75,10 @@ class Stepper {
   std::string vector_difference(const Wanted& wanted, const Activation& truth, const RegisterFile& frame,
                                 const FrameRow& row, Addr cfa);
   void compare_after_call(const Site& call);
+
+  MachineInstruction instruction_at(Addr pc);
+  AddressSpace space_of(const SingleStepJudge& judge);
+  std::string way_in(const Activation& activation) const;
 
   const Arch& arch_;
   std::span<const SteppedCode> code_;
@@ -110,11 +118,20 @@ Stepper::Site Stepper::site_at(Addr pc) {
   Site site{pc, find_code(pc), {}};
   if (!site.code) return site;
   if (const auto known = sites_.find(pc); known != sites_.end()) return known->second;
+  site.instruction = instruction_at(pc);
+  return sites_[pc] = site;
+}
+
+MachineInstruction Stepper::instruction_at(Addr pc) {
   std::array<std::byte, k_max_instruction_bytes> bytes;
   MemoryWindow window;
   const std::size_t n = child_.memory().read(pc, bytes, window);
-  site.instruction = decode_instruction(std::span(bytes).first(n)).value_or(MachineInstruction{});
-  return sites_[pc] = site;
+  return decode_instruction(std::span(bytes).first(n)).value_or(MachineInstruction{});
+}
+
+AddressSpace Stepper::space_of(const SingleStepJudge& judge) {
+  const ModuleFinder& modules = options_.modules ? *options_.modules : static_cast<const ModuleFinder&>(no_modules_);
+  return {arch_, child_.memory(), modules, judge.sources, {}};
 }
 
 Addr Stepper::word_at(Addr at) {
@@ -128,17 +145,41 @@ bool Stepper::fail(const std::string& why) {
   return false;
 }
 
-/// Starts an activation whose first instruction is next.
-bool Stepper::enter() {
+/// Starts an activation whose first instruction is next. Code that other code jumps to has the frame of a call (a tail
+/// call, a linkage stub), or another one, which the row at the entry says.
+void Stepper::enter(const Site& before, const Site& now) {
   Activation a;
   const Addr sp = reg(arch_.sp);
   a.cfa = sp + static_cast<Addr>(arch_.entry_cfa);
   a.return_address = word_at(a.cfa + static_cast<Addr>(std::int64_t{arch_.entry_ra}));
   a.registers = registers_;
   a.vectors = vectors_;
+  a.entry = now.pc;
+  const MachineInstruction last = before.code ? before.instruction : instruction_at(before.pc);
+  if (last.length != 0 && last.flow != MachineInstruction::Flow::call && !child_.signalled()) {
+    a.jumped_from = before.pc;
+    a.built_before = take_frame_of_row(a);
+  }
   activations_.push_back(a);
   ++out_.activations;
-  return true;
+  if (a.built_before) ++out_.built_before;
+}
+
+/// Returns false, and changes nothing, if no row leads to another frame than that of a call.
+bool Stepper::take_frame_of_row(Activation& a) {
+  for (const SingleStepJudge& judge : judges_) {
+    const AddressSpace space = space_of(judge);
+    Cursor cursor(space, registers_, Cursor::Top::interrupted);
+    const auto moved = cursor.step();
+    if (!moved || !*moved) continue;
+    const Addr cfa = cursor.sp() - static_cast<Addr>(std::int64_t{arch_.caller_sp_bias});
+    if (cfa == a.cfa && cursor.pc() == a.return_address) return false;
+    a.cfa = cfa;
+    a.return_address = cursor.pc();
+    a.registers = cursor.registers();
+    return true;
+  }
+  return false;
 }
 
 bool Stepper::check_kept(const Activation& a) {
@@ -147,20 +188,40 @@ bool Stepper::check_kept(const Activation& a) {
       const auto i = static_cast<std::size_t>(w.info->dwarf - arch_.by_name("xmm0")->dwarf);
       if (vectors_[i] != a.vectors[i])
         return fail("procedure returned to " + hex(a.return_address) + " with " + w.name + " changed");
-    } else if (registers_.value(w.info->column) != a.registers.value(w.info->column)) {
+    } else if (a.registers.get(w.info->column).value_or(registers_.value(w.info->column)) !=
+               registers_.value(w.info->column)) {
       return fail("procedure returned to " + hex(a.return_address) + " with " + w.name + " changed");
     }
   }
   return true;
 }
 
-bool Stepper::leave_finished(Addr pc) {
-  if (activations_.empty()) return true;
-  const Activation& top = activations_.back();
-  if (top.return_address != pc || reg(arch_.sp) < top.cfa) return true;
-  const bool kept = check_kept(top);
-  activations_.pop_back();
-  return kept;
+/// Ends the activations that the last instruction has left. `returned` says whether one returned.
+bool Stepper::leave(const Site& before, const Site& now, bool& returned) {
+  // Code that was jumped to returns at once with the procedure that it continues.
+  while (!activations_.empty() && activations_.back().return_address == now.pc &&
+         reg(arch_.sp) >= activations_.back().cfa) {
+    returned = true;
+    const bool kept = check_kept(activations_.back());
+    activations_.pop_back();
+    if (!kept) return false;
+  }
+  if (returned || !before.code || now.code || activations_.empty()) return true;
+  const Activation& left = activations_.back();
+  if (!left.built_before) return true;
+  if (before.instruction.flow == MachineInstruction::Flow::ret)
+    return fail("code that was" + way_in(left) + " returned to " + hex(now.pc) +
+                ", while the row at its entry leads to " + hex(left.return_address));
+  activations_.pop_back();  // the frame stays, for the code that is jumped to
+  return true;
+}
+
+/// " entered at trace+0x17 by a jump from 0x1000". Empty for a call of the first instruction.
+std::string Stepper::way_in(const Activation& a) const {
+  const SteppedCode& code = *find_code(a.entry);
+  if (a.jumped_from == 0 && a.entry == code.range.begin) return "";
+  return " entered at " + code.name + "+" + hex(a.entry - code.range.begin) +
+         (a.jumped_from != 0 ? " by a jump from " + hex(a.jumped_from) : " by a call");
 }
 
 /// Updates the stack of activations after one executed instruction.
@@ -174,12 +235,20 @@ bool Stepper::follow(const Site& before, Addr sp_before, const Site& now) {
   if (before.code && calls && !options_.pc_pushes.contains(before.pc)) {
     Activation& caller = activations_.back();
     compare_after_call(before);
-    if (now.code) return enter();
+    if (now.code) {
+      enter(before, now);
+      return true;
+    }
     caller.away = {word_at(reg(arch_.sp)), reg(arch_.sp) + arch_.word_size};
     return true;
   }
-  if (!leave_finished(now.pc)) return false;
+  bool returned = false;
+  if (!leave(before, now, returned)) return false;
   if (!now.code) return true;
+  if (returned && !activations_.empty()) {
+    activations_.back().away.reset();
+    return true;
+  }
   if (before.code)
     return !activations_.empty() || fail("judged code at " + hex(now.pc) + " was reached without a call");
 
@@ -192,7 +261,8 @@ bool Stepper::follow(const Site& before, Addr sp_before, const Site& now) {
       return true;
     }
   }
-  return enter();
+  enter(before, now);
+  return true;
 }
 
 std::string Stepper::vector_difference(const Wanted& wanted, const Activation& truth, const RegisterFile& frame,
@@ -241,10 +311,9 @@ std::string Stepper::differences(const Activation& truth, const RegisterFile& fr
 }
 
 void Stepper::compare(const Activation& truth, const RegisterFile& frame, Cursor::Top top, const Site& site) {
-  const ModuleFinder& modules = options_.modules ? *options_.modules : static_cast<const ModuleFinder&>(no_modules_);
   for (std::size_t i = 0; i < judges_.size(); ++i) {
     SingleStepReport& report = out_.reports[i];
-    const AddressSpace space{arch_, child_.memory(), modules, judges_[i].sources, {}};
+    const AddressSpace space = space_of(judges_[i]);
     Cursor cursor(space, frame, top);
     FrameRow row;
     const bool has_row = cursor.find_row(row).has_value();
@@ -257,10 +326,12 @@ void Stepper::compare(const Activation& truth, const RegisterFile& frame, Cursor
     std::array<std::byte, k_max_instruction_bytes> bytes;
     MemoryWindow window;
     const std::size_t n = child_.memory().read(site.pc, bytes, window);
+    const std::string way = way_in(truth);
     report.texts.push_back(judges_[i].name + " " + site.code->name + "+" + hex(site.pc - site.code->range.begin) +
                            (top == Cursor::Top::interrupted ? "  " : " (after call)  ") +
                            instruction_text(std::span(bytes).first(n), site.pc) + "\n    row " +
-                           (has_row ? to_text(row, arch_) : "none") + "\n   " + wrong);
+                           (has_row ? to_text(row, arch_) : "none") + "\n   " + wrong +
+                           (way.empty() ? "" : "\n   " + way));
   }
 }
 

@@ -10,6 +10,9 @@
 // end it like a plain `ret`. Its end is checked, too: preserved registers must have their old values (otherwise the
 // code or the truth is wrong, not the rows).
 //
+// Code that is jumped to may have a frame that was built before: a trace, code of an on-stack replacement. Its row at
+// the entry is then the truth for all of its other rows, and it also ends by a jump to code that is not judged.
+//
 // The child is a fork: code, modules and registrations that exist before single_step() are the same in both processes.
 // Row sources of this process therefore apply, and only registers and memory are read from the child.
 #pragma once
@@ -60,10 +63,11 @@ struct SingleStepReport {
 };
 
 struct SingleStepRun {
-  std::string failure;            ///< empty: the child ran to its end, returned 0 and kept its preserved registers
-  std::uint64_t steps = 0;        ///< instructions the child executed
-  std::uint64_t activations = 0;  ///< entries into judged code
-  std::set<Addr> visited;         ///< boundaries of judged code
+  std::string failure;             ///< empty: the child ran to its end, returned 0 and kept its preserved registers
+  std::uint64_t steps = 0;         ///< instructions the child executed
+  std::uint64_t activations = 0;   ///< entries into judged code
+  std::uint64_t built_before = 0;  ///< number of these with another frame than that of a call
+  std::set<Addr> visited;          ///< boundaries of judged code
   std::vector<SingleStepReport> reports;  ///< one per judge
 
   /// True without a failure, with at least one comparison, and without a mismatch.

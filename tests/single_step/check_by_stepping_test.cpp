@@ -117,5 +117,75 @@ TEST(CheckByStepping, JudgesProceduresThatCallEachOther) {
   EXPECT_EQ(report.instructions, 10u);
 }
 
+// push rbx; sub rsp,32; mov rbx,rdx; jmp rsi; add rsp,32; pop rbx; ret
+const Bytes k_interpreter{0x53, 0x48, 0x83, 0xec, 0x20, 0x48, 0x89, 0xd3,
+                          0xff, 0xe6, 0x48, 0x83, 0xc4, 0x20, 0x5b, 0xc3};
+constexpr std::size_t k_interpreter_exit = 10;
+// push 0; pop rcx; call rdi; jmp rbx: code without a prologue, in the interpreter's frame
+const Bytes k_trace{0x6a, 0x00, 0x59, 0xff, 0xd7, 0xff, 0xe3};
+constexpr const char* k_frame_of_interpreter = "cfa=rsp+48 rbx=[cfa-16] ra=[cfa-8]";
+
+TEST(CheckByStepping, TakesTheFrameOfCodeThatIsJumpedToFromItsFirstRow) {
+  const Code interpreter(k_interpreter), trace(k_trace);
+  const Registration registration = trace.registered(
+      *describe("trace").entry_state(k_frame_of_interpreter).push({0, 2}).pop({2, 3}).ends_without_return().build());
+  const auto report = check_by_stepping(registration, [&] {
+    for (int i = 0; i < 2; ++i) interpreter.call(&callee, trace.at(0), interpreter.at(k_interpreter_exit));
+    return 0;
+  });
+  EXPECT_TRUE(report) << report.text();
+  EXPECT_EQ(report.activations, 2u);
+  EXPECT_EQ(report.by_entry_row, 2u);
+  EXPECT_EQ(report.instructions, 8u);
+  EXPECT_EQ(report.calls, 2u);
+  EXPECT_NE(report.text().find("2 activations were entered by a jump, with the frame of the row there"),
+            std::string::npos);
+}
+
+TEST(CheckByStepping, TellsHowCodeWasEnteredWhoseRowIsWrong) {
+  const Code interpreter(k_interpreter), trace(k_trace);
+  // The push is not described.
+  const Registration registration =
+      trace.registered(*describe("trace").entry_state(k_frame_of_interpreter).ends_without_return().build());
+  const auto report = check_by_stepping(
+      registration, [&] { return interpreter.call(&callee, trace.at(0), interpreter.at(k_interpreter_exit)), 0; });
+  EXPECT_FALSE(report);
+  EXPECT_EQ(report.wrong, 1u);
+  EXPECT_NE(report.mismatches.find("\n    entered at trace+0x0 by a jump from 0x"), std::string::npos)
+      << report.mismatches;
+}
+
+TEST(CheckByStepping, TellsThatTheFirstRowOfCodeThatIsJumpedToIsWrong) {
+  const Code jump({0xff, 0xe7}), code({0x90, 0xc3});  // jmp rdi; nop; ret
+  const Registration registration = code.registered(*describe("code").row_at(0, "cfa=rsp+16 ra=[cfa-16]").build());
+  const auto report = check_by_stepping(registration, [&] { return jump.call(code.at(0)), 0; });
+  EXPECT_FALSE(report);
+  EXPECT_EQ(report.failure.find("code that was entered at code+0x0 by a jump from 0x"), 0u) << report.text();
+}
+
+/// A range whose end is not known may have linkage stubs behind the code.
+TEST(CheckByStepping, ReturnsToTheCodeThatCalledAStubOfTheRange) {
+  // push rax; call +8; pop rcx; ret; jmp rdi
+  const Code code({0x50, 0xe8, 2, 0, 0, 0, 0x59, 0xc3, 0xff, 0xe7});
+  const auto check = [&](const Description& description) {
+    const Registration registration = code.registered(description);
+    return check_by_stepping(registration, [&] { return code.call(&callee), 0; });
+  };
+  const auto right = check(*describe("code").allocate({0, 1}, 8).deallocate({6, 7}, 8).size(10).build());
+  EXPECT_TRUE(right) << right.text();
+  EXPECT_EQ(right.activations, 2u);
+  EXPECT_EQ(right.by_entry_row, 0u);
+  const auto wrong = check(*describe("code")
+                                .allocate({0, 1}, 8)
+                                .remember()
+                                .deallocate({6, 7}, 8)
+                                .restore({7, 8})
+                                .size(10)
+                                .ends_without_return()
+                                .build());
+  EXPECT_EQ(wrong.wrong, 1u) << wrong.text();
+  EXPECT_NE(wrong.mismatches.find("\n    entered at code+0x8 by a call\n"), std::string::npos) << wrong.mismatches;
+}
+
 }  // namespace
 }  // namespace jitunwind::test
