@@ -2,8 +2,7 @@
    another part of the program, or by LD_PRELOAD. Each source that would include <jitunwind/c.h> includes this header
    instead, and calls functions of the interface only if ju_available() says so. The code must be position-independent,
    as compilers make it by default. C99, C++11. docs/your_jit.md. */
-#ifndef JITUNWIND_C_WEAK_H
-#define JITUNWIND_C_WEAK_H
+#pragma once
 
 #include "jitunwind/c.h"
 
@@ -20,5 +19,3 @@ JITUNWIND_FUNCTION(jitunwind_capture_context)
 static inline int ju_available(void) {
   return &ju_check_version != NULL && ju_check_version(JITUNWIND_VERSION, NULL) == JU_OK;
 }
-
-#endif
