@@ -1,4 +1,5 @@
 // The public check of descriptions: it passes right ones, and notices each kind of wrong one and of misuse.
+#include <jitunwind/c_testing.h>
 #include <jitunwind/jitunwind.h>
 #include <jitunwind/testing.h>
 
@@ -185,6 +186,40 @@ TEST(CheckByStepping, ReturnsToTheCodeThatCalledAStubOfTheRange) {
                                 .build());
   EXPECT_EQ(wrong.wrong, 1u) << wrong.text();
   EXPECT_NE(wrong.mismatches.find("\n    entered at code+0x8 by a call\n"), std::string::npos) << wrong.mismatches;
+}
+
+TEST(CheckByStepping, SaysTheSameInC) {
+  const Code code(k_doubled);
+  struct Test {
+    const Code& code;
+    int result;
+  } test{code, 0};
+  const auto run = [](void* data) -> int {
+    const Test& of = *static_cast<const Test*>(data);
+    return run_doubled(of.code) + of.result;
+  };
+  std::array<char, 64> report;
+  std::size_t not_run = 77;
+  const ju_range range{code.at(0), code.at(k_doubled.size())};
+  const auto check = [&](int (*body)(void*)) {
+    return ju_check_by_stepping(&range, 1, body, &test, report.data(), report.size(), &not_run);
+  };
+  {
+    const Registration registration = code.registered(of_doubled());
+    EXPECT_EQ(check(run), JU_OK);
+    EXPECT_STREQ(report.data(), "6 instructions and 1 calls of 1 activations compared, 0 wrong, ");  // cut
+    EXPECT_EQ(not_run, 0u);
+    test.result = 3;
+    EXPECT_EQ(check(run), JU_INVALID_ARGUMENT);
+    test.result = 0;
+    EXPECT_EQ(ju_check_by_stepping(&range, 1, run, &test, nullptr, 0, nullptr), JU_OK);
+  }
+  const Registration wrong = code.registered(*describe("doubled").push({0, 1}, rbx).pop({6, 10}, rbx).build());
+  EXPECT_EQ(check(run), JU_BAD_FRAME);
+  EXPECT_EQ(check(nullptr), JU_NULL_POINTER);
+  EXPECT_EQ(ju_check_by_stepping(nullptr, 1, run, &test, report.data(), report.size(), nullptr), JU_NULL_POINTER);
+  EXPECT_EQ(ju_check_by_stepping(&range, 1, run, &test, nullptr, 1, nullptr), JU_NULL_POINTER);
+  EXPECT_EQ(ju_check_by_stepping(nullptr, 0, run, &test, report.data(), report.size(), nullptr), JU_INVALID_ARGUMENT);
 }
 
 }  // namespace
