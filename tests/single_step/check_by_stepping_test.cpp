@@ -188,6 +188,29 @@ TEST(CheckByStepping, ReturnsToTheCodeThatCalledAStubOfTheRange) {
   EXPECT_NE(wrong.mismatches.find("\n    entered at code+0x8 by a call\n"), std::string::npos) << wrong.mismatches;
 }
 
+/// MIR's epilogue: a register is reloaded behind the release of its slot, which only rows can say.
+TEST(CheckByStepping, FindsTheRegisterThatIsReloadedBelowSp) {
+  // push rbp; mov rbp,rsp; sub rsp,16; call rdi; lea rsp,[rbp+8]; mov rbp,[rsp-8]; ret
+  const Code code({0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x10, 0xff, 0xd7,
+                   0x48, 0x8d, 0x65, 0x08, 0x48, 0x8b, 0x6c, 0x24, 0xf8, 0xc3});
+  const auto body = describe("reloads")
+                        .push({0, 1}, rbp)
+                        .set_frame_pointer({1, 4}, rbp)
+                        .allocate({4, 8}, 16)
+                        .restore_sp({10, 14}, rbp, 8)
+                        .size(20);
+  const auto wrong_in = [&](const Description& description) {
+    const Registration registration = code.registered(description);
+    const auto report = check_by_stepping(registration, [&] { return code.call(&callee), 0; });
+    EXPECT_EQ(report.failure, "");
+    return report.wrong;
+  };
+  EXPECT_EQ(wrong_in(*body.build()), 1u);
+  auto in_rows = body;
+  in_rows.row_at(14, "cfa=rsp+8 rbp=[cfa-16] ra=[cfa-8]").row_at(19, "cfa=rsp+8 ra=[cfa-8]");
+  EXPECT_EQ(wrong_in(*in_rows.build()), 0u);
+}
+
 TEST(CheckByStepping, SaysTheSameInC) {
   const Code code(k_doubled);
   struct Test {
