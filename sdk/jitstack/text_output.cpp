@@ -65,10 +65,11 @@ class TextOutput final : public Output {
     });
     stack.for_each(Detail::all, [&](const SeenFrame& frame) { line(frame, origins, modules); });
     if (options_.why)
-      text_ += std::string("  ") + (stack.is_whole() ? "" : colours_.bad) + escaped(stack.why) + colours_.off + "\n";
+      text_ += std::string("  ") + (stack.is_whole() ? "" : colours_.bad) + escaped(stack.why) + colours_.off +
+               hint(stack) + "\n";
     else if (!stack.is_whole())
       text_ += std::string("  ") + colours_.bad + "cut short (" + stop_reason_name(stack.stop) + ")" + colours_.off +
-               ", --why tells more\n";
+               ", --why tells more" + hint(stack) + "\n";
     write();
   }
 
@@ -77,6 +78,11 @@ class TextOutput final : public Output {
   bool end() override { return std::fflush(stdout) == 0 && is_written_; }
 
  private:
+  /// A frame record may lead out of code that is not known, but nothing confirms it.
+  const char* hint(const SeenStack& stack) const {
+    return stack.stop == StopReason::no_info && !options_.bold ? ", --bold goes on by frame pointers" : "";
+  }
+
   void line(const SeenFrame& frame, std::size_t origins, std::size_t modules) {
     const bool guessed = is_guess(frame.origin);
     text_ += "  " + padded("#" + std::to_string(frame.number), 4) + " " + colours_.dim +

@@ -69,7 +69,11 @@ TEST(Jitstack, GoesOnBoldlyThroughUnknownCodeWhereItIsAskedTo) {
   const TargetProgram program(UNKNOWN_CODE_PROGRAM);
   const Printed careful = jitstack(id_of(program));
   EXPECT_EQ(careful.status, 1);
-  EXPECT_NE(careful.out.find("cut short (no_info)"), std::string::npos) << careful.out;
+  EXPECT_NE(careful.out.find("cut short (no_info), --why tells more, --bold goes on by frame pointers\n"),
+            std::string::npos)
+      << careful.out;
+  const Printed why = jitstack("--why " + id_of(program));
+  EXPECT_NE(why.out.find(", --bold goes on by frame pointers\n"), std::string::npos) << why.out;
   EXPECT_EQ(careful.out.find("calls_unknown_code"), std::string::npos) << careful.out;
   const Printed bold = jitstack("--bold " + id_of(program));
   EXPECT_EQ(bold.status, 0);
@@ -142,7 +146,7 @@ TEST(Jitstack, MarksGuessesAndStacksThatAreCutShort) {
   EXPECT_EQ(printed.status, 1);
   expect_lines(printed.out, {R"(thread \d+ \\x1b\[31m<red>\\x0a)", R"(  #\d+ .*stand_in_unknown_code\+0x[0-9a-f]+)",
                              R"(  #\d+   0x[0-9a-f]{16}  followed_code guess +\? +\?)",
-                             R"(  cut short \(no_info\), --why tells more)"});
+                             R"(  cut short \(no_info\), --why tells more.*)"});
   const Printed why = jitstack("--why " + id_of(program));
   expect_lines(why.out, {R"(  stopped at pc 0x[0-9a-f]+ \(no_info\): .*)"});
   const Json thread = Json::parse(jitstack("--json " + id_of(program)).out)["targets"][0]["threads"][0];
