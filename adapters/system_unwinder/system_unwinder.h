@@ -45,15 +45,19 @@ const char* path_name(SystemUnwinderPath path) noexcept;
 /// The frame at which an exception would stop.
 struct StoppedAt {
   enum class Kind : std::uint8_t {
-    nowhere,       ///< the unwinder knows every frame: no frame catches, or a personality routine ended the search
+    nowhere,       ///< the unwinder knows every frame, and no frame catches
     unknown_code,  ///< nothing describes the code: its procedure was cancelled, or never registered
     refused,       ///< a registered procedure that the unwinder does not or cannot know: `reason`
     broken,        ///< the caller of this frame is unknown: `reason`
+    /// The unwinder knows every frame; this is the first one with the personality routine of another language than C
+    /// and C++, which may have ended the search.
+    other_language,
   };
   Kind kind = Kind::nowhere;
   std::uint32_t frame = 0;  ///< 0 is the caller's
   std::uint64_t pc = 0;
   Error reason{};
+  std::uint64_t routine = 0;  ///< address of the routine if the kind is `other_language`
   /// One line that names the frame. Allocates.
   std::string text() const;
 };

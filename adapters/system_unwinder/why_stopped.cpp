@@ -6,11 +6,16 @@
 #include "jitunwind/adapters/system_unwinder/find_fde/level_one_p.h"
 #include "jitunwind/adapters/system_unwinder/refusals_p.h"
 #include "jitunwind/adapters/system_unwinder/system_unwinder.h"
+#include "jitunwind/builders/frame_personality_internal.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/sdk/walk.h"
 
-extern "C" [[gnu::weak]] void* _Unwind_FindEnclosingFunction(void* pc);
+extern "C" {
+[[gnu::weak]] void* _Unwind_FindEnclosingFunction(void* pc);
+[[gnu::weak]] int __gxx_personality_v0(...);
+[[gnu::weak]] int __gcc_personality_v0(...);
+}
 
 namespace jitunwind {
 namespace {
@@ -34,6 +39,14 @@ StoppedAt at_unknown(const Cursor& cursor) noexcept {
   return stopped;
 }
 
+/// The routine of the frame's code, unless it is one that lets all exceptions pass that it does not catch; 0: none.
+Addr other_routine(Cursor& cursor) noexcept {
+  const Result<ProcedureInfo> procedure = cursor.procedure();
+  const Addr routine = procedure ? procedure->handler : 0;
+  const auto is = [routine](auto* known) { return routine == address_of(reinterpret_cast<const void*>(known)); };
+  return is(&__gxx_personality_v0) || is(&__gcc_personality_v0) || is(&jitunwind_frame_personality) ? 0 : routine;
+}
+
 std::string name_at(CodeAddress address) {
   std::array<char, 256> name;
   ProcedureName found;
@@ -52,12 +65,21 @@ StoppedAt why_stopped() noexcept {
   // This function's own frame is not one of the caller's.
   Result<bool> moved = cursor.step();
   const std::uint32_t first = cursor.depth();
-  while (moved && *moved && is_known_to_unwinder(cursor.address())) moved = cursor.step();
+  StoppedAt other;
+  while (moved && *moved && is_known_to_unwinder(cursor.address())) {
+    if (other.routine == 0) {
+      other = {StoppedAt::Kind::other_language, cursor.depth(), cursor.pc(), {}};
+      other.routine = other_routine(cursor);
+    }
+    moved = cursor.step();
+  }
   StoppedAt stopped;
   if (!moved)
     stopped = {StoppedAt::Kind::broken, cursor.depth(), cursor.pc(), moved.error()};
   else if (*moved)
     stopped = at_unknown(cursor);
+  else if (other.routine != 0)
+    stopped = other;
   else
     stopped = {StoppedAt::Kind::nowhere, cursor.depth(), cursor.pc(), {}};
   stopped.frame -= first;
@@ -69,6 +91,9 @@ std::string StoppedAt::text() const {
   (void)std::snprintf(place.data(), place.size(), "frame %" PRIu32 ", pc 0x%" PRIx64, frame, pc);
   const std::string where = place.data() + (" (" + name_at(CodeAddress::returned_to(pc)) + ")");
   if (kind == Kind::nowhere) return "the unwinder knows all frames up to " + where;
+  if (kind == Kind::other_language)
+    return "the unwinder knows all frames, and " + where + " has the personality routine " +
+           name_at(CodeAddress::interrupted(routine)) + ", which may have ended the search";
   return "the unwinder stops at " + where + ": " + error_text(reason.code) + ", " + reason.what;
 }
 

@@ -46,6 +46,33 @@ TEST(WhyStopped, AtCodeThatNothingDescribes) {
   EXPECT_NE(stopped.text().find("nothing describes this code"), std::string::npos);
 }
 
+/// The routine ends the search, as those of runtimes do that let no foreign exception pass.
+extern "C" [[gnu::visibility("default")]] int ends_every_search(...) { return 3; }  // _URC_FATAL_PHASE1_ERROR
+
+TEST(WhyStopped, AtThePersonalityRoutineOfAnotherLanguage) {
+  const JitFrame frame(reinterpret_cast<std::uintptr_t>(&ends_every_search));
+  const StoppedAt stopped = below(frame);
+  EXPECT_EQ(stopped.kind, Kind::other_language) << stopped.text();
+  EXPECT_EQ(stopped.frame, 1u);
+  EXPECT_EQ(stopped.pc, frame.return_address());
+  EXPECT_EQ(stopped.routine, reinterpret_cast<std::uintptr_t>(&ends_every_search));
+  EXPECT_NE(stopped.text().find("(jit_frame+0x"), std::string::npos) << stopped.text();
+  EXPECT_NE(stopped.text().find(" has the personality routine "), std::string::npos) << stopped.text();
+  EXPECT_EXIT(
+      {
+        std::set_terminate([] {
+          std::fprintf(stderr, "%s\n", why_stopped().text().c_str());
+          std::_Exit(3);
+        });
+        try {
+          frame([](void*) -> void* { throw std::runtime_error("thrown by a test"); }, nullptr);
+        } catch (const std::exception&) {
+          std::_Exit(4);
+        }
+      },
+      testing::ExitedWithCode(3), "jit_frame[+]0x[0-9a-f]+. has the personality routine .*ended the search");
+}
+
 /// An FDE cannot express an alias to code without rows.
 TEST(WhyStopped, AtRegisteredCodeThatTheUnwinderCannotBeToldOf) {
   const JitFrame frame(JitFrame::AliasOf{16});
@@ -96,7 +123,7 @@ TEST(WhyStopped, AtNewCodeWhenThePoolIsEmpty) {
     EXPECT_EQ(status.latest_refusal.at, fresh.return_address() - 1);
     EXPECT_STREQ(status.latest_refusal.what, "no memory for call frame information");
   }
-  EXPECT_EQ(below(fresh).kind, Kind::nowhere);
+  EXPECT_EQ(below(fresh).kind, Kind::other_language);
 }
 
 TEST(WhyStoppedDeathTest, ThrowsEndWhereThePoolIsEmpty) {
