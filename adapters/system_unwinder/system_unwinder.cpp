@@ -13,7 +13,9 @@
 #include "jitunwind/adapters/system_unwinder/refusals_p.h"
 #include "jitunwind/dyn_info/registry/observers_internal.h"
 #include "jitunwind/dyn_info/registry/system_unwinder_seam_internal.h"
+#include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/modules/object_list_internal.h"
+#include "jitunwind/unwind_core/sources/cfi/cfi.h"
 #include "jitunwind/unwind_core/trace/log.h"
 
 extern "C" [[gnu::weak]] jitunwind::FindEnclosingFunction _Unwind_FindEnclosingFunction;
@@ -129,6 +131,18 @@ void attach_system_unwinder() noexcept {
     look();
   }
   if (next_find_fde().wanted()) next_find_fde().resolve();
+}
+
+bool has_other_personality(std::uint64_t pc) noexcept {
+  EhBases bases{};
+  const void* const at = next_find_fde().find(pointer_to(pc), &bases, nullptr);
+  if (at == nullptr) return false;
+  MemoryWindow window;
+  MemoryView bytes(local_space().memory, window, {});
+  const CfiContext context{
+      .arch = local_space().arch, .text_base = address_of(bases.text), .data_base = address_of(bases.data)};
+  const Result<Fde> fde = read_fde(bytes, context, address_of(at));
+  return fde && fde->cie.personality.value != 0;
 }
 
 SystemUnwinderStatus system_unwinder_status() noexcept {

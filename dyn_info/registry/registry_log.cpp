@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "jitunwind/dyn_info/registry/registry_state_p.h"
+#include "jitunwind/dyn_info/registry/system_unwinder_seam_internal.h"
 #include "jitunwind/unwind_core/memory/local.h"
 #include "jitunwind/unwind_core/trace/counters.h"
 #include "jitunwind/unwind_core/trace/log.h"
@@ -24,6 +25,26 @@ constinit const LocalMemory k_log_memory;
   if (size != 0) line.text(" ").foreign(name.substr(0, name.find('\0')));
 }
 
+/// Names a live procedure with bytes of the new one's first 64 KiB. Both may be meant; mostly the old one's
+/// cancellation was forgotten.
+[[gnu::cold, gnu::noinline]] void log_overlap(const unw_dyn_info_t& info) noexcept {
+  constexpr Addr k_step = 16, k_most = Addr{1} << 16;  // code begins at multiples of 16
+  for (Addr at = info.start_ip; at < info.end_ip && at - info.start_ip < k_most; at += k_step) {
+    const ProcedureHold old(at);
+    if (!old.info()) continue;
+    LogLine line(LogTopic::registry);
+    line.text("overlaps ").range(old.info()->start_ip, old.info()->end_ip).text(", which is still registered");
+    return;
+  }
+}
+
+[[gnu::cold, gnu::noinline]] void log_lost_personality(const unw_dyn_info_t& info) noexcept {
+  if (info.format != UNW_INFO_FORMAT_DYNAMIC || info.u.pi.handler != 0 || info.start_ip >= info.end_ip) return;
+  if (!has_other_personality(info.start_ip)) return;
+  LogLine line(LogTopic::registry);
+  line.text("hides the personality routine that the unwinder was told for ").hex(info.start_ip);
+}
+
 [[gnu::cold, gnu::noinline]] void log_node(const char* how, const ProcedureNode& node) noexcept {
   LogLine(LogTopic::registry)
       .text(how)
@@ -42,7 +63,11 @@ constinit const LocalMemory k_log_memory;
 void log_to_be_registered(std::span<unw_dyn_info_t* const> batch) noexcept {
   if (!logs(LogTopic::registry)) return;
   for (const unw_dyn_info_t* di : batch)
-    if (NodePool::can_bind(di)) log_descriptor(*di);
+    if (NodePool::can_bind(di)) {
+      log_descriptor(*di);
+      log_overlap(*di);
+      log_lost_personality(*di);
+    }
 }
 
 void log_to_be_taken_out(const char* how, std::span<unw_dyn_info_t* const> batch) noexcept {

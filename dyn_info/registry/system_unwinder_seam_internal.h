@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 
 #include "jitunwind/dyn_info/libunwind-dynamic.h"
 #include "jitunwind/dyn_info/registry/registry.h"
@@ -12,6 +13,10 @@ namespace jitunwind {
 
 /// The registry calls it before every registration, the first included, and outside its lock. Not signal-safe.
 void attach_system_unwinder() noexcept;
+
+/// Returns whether call frame information beside that of registered procedures gives a personality routine to the code
+/// at `pc`, as far as the unwinder can be asked. It serves the log, since it may take locks and milliseconds.
+bool has_other_personality(std::uint64_t pc) noexcept;
 
 /// Returns the key of the descriptor's current registration. Its registration number is 0 if there is none.
 RegistrationKey registration_of(unw_dyn_info_t* procedure) noexcept;

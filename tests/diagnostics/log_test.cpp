@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <limits>
+#include <memory>
 
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/sdk/local_space.h"
@@ -129,6 +130,53 @@ TEST(Log, HasWhatIsRegistered) {
     EXPECT_TRUE(has_line(log.lines(), "jitunwind registry: register " + code + " jit_frame"));
   }
   EXPECT_TRUE(has_line(log.lines(), "jitunwind registry: cancel " + code));
+}
+
+/// A forgotten cancellation is silent otherwise: the newest registration counts.
+TEST(Log, NamesCodeThatIsRegisteredTwice) {
+  const CapturedLog log(LogTopic::registry);
+  alignas(16) static std::byte code[64];
+  const auto description = host::describe("twice").build();
+  ASSERT_TRUE(description);
+  const auto at = [&](std::size_t offset, std::size_t size) {
+    auto live = register_code(*description, code + offset, size);
+    EXPECT_TRUE(live);
+    return std::move(*live);
+  };
+  const auto text = [&](std::size_t offset, std::size_t size) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(code) + offset;
+    return "jitunwind registry: overlaps " + hex_of(begin) + "-" + hex_of(begin + size) + ", which is still registered";
+  };
+  Registration old = at(16, 16);
+  const Registration beside = at(32, 16);
+  EXPECT_FALSE(has_line(log.lines(), text(16, 16)));
+  (void)at(0, 32);
+  EXPECT_TRUE(has_line(log.lines(), text(16, 16)));
+  ASSERT_TRUE(old.cancel());
+  (void)at(16, 16);
+  EXPECT_EQ(log.read().find("overlaps"), std::string::npos);
+}
+
+void ends_every_search() {}
+
+/// This function has a personality routine, since it has something to clean up.
+[[gnu::noinline]] void cleans_up(void (*called)()) {
+  const std::unique_ptr<int> kept(new int(1));
+  called();
+}
+
+TEST(Log, NamesCodeWhosePersonalityRoutineIsHidden) {
+  const CapturedLog log(LogTopic::registry);
+  const auto* const code = reinterpret_cast<const std::byte*>(&cleans_up);
+  cleans_up([] {});
+  const std::string hidden = "jitunwind registry: hides the personality routine that the unwinder was told for " +
+                             hex_of(reinterpret_cast<std::uintptr_t>(code));
+  const auto with = host::describe().personality(reinterpret_cast<std::uintptr_t>(&ends_every_search)).build();
+  ASSERT_TRUE(with);
+  (void)register_code(*with, code, 4);
+  EXPECT_FALSE(has_line(log.lines(), hidden));
+  (void)register_code(*host::describe().build(), code, 4);
+  EXPECT_TRUE(has_line(log.lines(), hidden));
 }
 
 TEST(Log, HasWhatTheRegistryRefuses) {
