@@ -155,6 +155,9 @@ bool IdiomCheck::is_preserved(RegNum reg) const {
 std::string IdiomCheck::not_saved(RegNum reg) const {
   const auto before = std::ranges::find(state_.restored, reg, &Restored::reg);
   if (before == state_.restored.end()) return std::string(name_of(reg)) + " was not saved";
+  if (before->with_slot)
+    return std::string(name_of(reg)) + " counts as given back since " + text(before->said) +
+           ", which releases its slot; say by row_at() that it is read from below SP" + k_early_return_hint;
   return std::string(name_of(reg)) + " has its value again since " + text(before->said) + k_early_return_hint;
 }
 
@@ -195,7 +198,7 @@ void IdiomCheck::release(std::optional<std::int64_t> before, std::uint32_t said)
           ErrorCode::e_ra_lost, said,
           "takes away the return address that " + text(saved.said) + " saved: use pop_return_address(), or push(at)");
   for (const Saved& saved : state_.saved)
-    if (is_free(saved)) restore(saved, said);
+    if (is_free(saved)) restore(saved, said, std::string_view(draft_.said[said - 1].idiom.name) != "pop");
   std::erase_if(state_.saved, is_free);
 }
 
@@ -221,9 +224,9 @@ void IdiomCheck::move(const DraftDirective& d, std::uint32_t said) {
   state_.saved.push_back({d.reg, said, std::nullopt, d.saved_in});
 }
 
-void IdiomCheck::restore(const Saved& saved, std::uint32_t said) {
+void IdiomCheck::restore(const Saved& saved, std::uint32_t said, bool with_slot) {
   std::erase_if(state_.restored, [&](const Restored& before) { return before.reg == saved.reg; });
-  state_.restored.push_back({saved.reg, said});
+  state_.restored.push_back({saved.reg, said, with_slot});
 }
 
 void IdiomCheck::save_at(RegNum reg, std::optional<std::int64_t> offset, std::uint32_t said) {

@@ -34,6 +34,7 @@ class IdiomCheck {
   struct Restored {
     RegNum reg;
     std::uint32_t said;
+    bool with_slot;  ///< its slot was released, which need not mean that the register was read
   };
   struct State {
     std::optional<std::int64_t> depth;  // CFA - SP
@@ -55,7 +56,7 @@ class IdiomCheck {
   void release(std::optional<std::int64_t> depth_before, std::uint32_t said);
   void save(const Placed& directive);
   void move(const DraftDirective& directive, std::uint32_t said);
-  void restore(const Saved& saved, std::uint32_t said);
+  void restore(const Saved& saved, std::uint32_t said, bool with_slot = false);
   std::string not_saved(RegNum reg) const;
   bool is_preserved(RegNum reg) const;
   void save_at(RegNum reg, std::optional<std::int64_t> offset, std::uint32_t said);

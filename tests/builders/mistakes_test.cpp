@@ -121,6 +121,16 @@ const Mistake k_mistakes[] = {
          .pop({-2, -1}, rbx),
      "pop({-2, -1}, rbx): E_POP_REG: rbx has its value again since pop({20, 21}, rbx); behind an early return the "
      "frame is there again: remember() in front of its epilogue, restore() with its ret\n"},
+    {"ReloadBehindTheReleaseOfTheSlot",
+     in_47_bytes()
+         .push({0, 1}, rbp)
+         .set_frame_pointer({1, 4}, rbp)
+         .restore_sp({0x20, 0x24}, rbp, 8)
+         .reload({0x24, 0x29}, rbp),
+     "reload({36, 41}, rbp): E_POP_REG: rbp counts as given back since restore_sp({32, 36}, rbp, 8), which releases "
+     "its "
+     "slot; say by row_at() that it is read from below SP; behind an early return the frame is there again: remember() "
+     "in front of its epilogue, restore() with its ret\n"},
     {"FramePointerNotSavedAndLeave", in_47_bytes().set_frame_pointer({0, 3}, rbp).leave({-2, -1}),
      "set_frame_pointer({0, 3}, rbp, 0): E_FP_CLOBBER: frame pointer register overwritten before it is saved\n"
      "leave({-2, -1}): E_SP_HIGH: stack pointer raised above its value at entry; behind an early return the frame is "
