@@ -27,9 +27,7 @@ SeenFrame see(const Target& target, const Frame& frame, Rows rows, Detail detail
   if (detail == Detail::outline) return seen;
   seen.name = frame.name();
   if (!seen.name.empty()) seen.offset = frame.offset();
-  // Engines without a source name a file that there is not.
-  if (const auto source = target.source_line(frame); source && source->file != "unknown")
-    seen.source = source->file + ":" + std::to_string(source->line);
+  if (const auto source = target.source_line(frame)) seen.source = source->file + ":" + std::to_string(source->line);
   FrameRow row;
   if (rows == Rows::yes && frame.row(row)) seen.row = to_text(row, target.arch());
   return seen;

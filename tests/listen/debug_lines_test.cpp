@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(Versions, DebugLinesOf, testing::Values(LINED_PROGRAMS)
 DebugLines lines_of_bytes(const Bytes& bytes) { return DebugLines({bytes.vector(), {}, {}, false}); }
 
 /// Makes a unit of DWARF 2 with one file.
-Bytes unit(const Bytes& program, unsigned range = 1) {
+Bytes unit(const Bytes& program, unsigned range = 1, const std::string& file = "a.c") {
   const Bytes header = Bytes()
                            .u8(1)
                            .u8(1)
@@ -77,7 +77,7 @@ Bytes unit(const Bytes& program, unsigned range = 1) {
                            .u8(10)
                            .add(Bytes{0, 1, 1, 1, 1, 0, 0, 0, 1})
                            .u8(0)
-                           .text("a.c")
+                           .text(file)
                            .u8(0)
                            .u8(0)
                            .u8(0)
@@ -112,6 +112,15 @@ TEST(DebugLines, SayNothingOfCodeOfNoLine) {
   }
   EXPECT_EQ(lines.find(0x1008).value().line, 8u);
   EXPECT_EQ(within.find(8).value().line, 8u);
+}
+
+/// Engines that have no source give their code a line of a file that there is not.
+TEST(DebugLines, SayNothingOfTheFileThatStandsForNone) {
+  const Bytes program = Bytes().add(at_1000).add(Bytes{3, 6, 1}).add(Bytes{2, 8, 0, 1, 1});
+  EXPECT_TRUE(lines_of_bytes(unit(program, 1, "unknown.c")).find(0x1000));
+  const DebugLines lines = lines_of_bytes(unit(program, 1, "unknown"));
+  EXPECT_FALSE(lines.find(0x1000));
+  EXPECT_FALSE(lines.within({0x1000, 0x1008}).find(0));
 }
 
 TEST(DebugLines, EndWhereTheyAreBroken) {

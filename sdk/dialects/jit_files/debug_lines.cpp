@@ -12,6 +12,8 @@
 namespace jitunwind {
 namespace {
 
+/// The name that engines without a source file give.
+constexpr std::string_view k_no_source = "unknown";
 constexpr std::size_t k_most_files = std::size_t{1} << 16;
 
 /// Values of DW_FORM_* that tables of files may use (DWARF 5, 6.2.4.1 and 7.5.6).
@@ -60,6 +62,7 @@ class LineProgram {
       std::string path = path_of(i);
       if (path.size() > room) break;
       room -= path.size();
+      if (path == k_no_source) no_source_ = i;
       files.push_back(std::move(path));
     }
     files_end_ = static_cast<std::uint32_t>(files.size());
@@ -222,7 +225,7 @@ class LineProgram {
   void advance(std::uint64_t operations) noexcept { address_ += operations * least_length_; }
   void add(std::vector<DebugLines::Row>& rows) const {
     if (file_ < files_end_ - first_file_)
-      rows.push_back({address_, line_, first_file_ + static_cast<std::uint32_t>(file_)});
+      rows.push_back({address_, file_ == no_source_ ? 0 : line_, first_file_ + static_cast<std::uint32_t>(file_)});
   }
 
   ByteReader& in_;
@@ -235,6 +238,7 @@ class LineProgram {
   std::vector<std::string_view> directories_;
   std::vector<FileEntry> entries_;
   std::uint32_t first_file_ = 0, files_end_ = 0;
+  std::uint64_t no_source_ = ~std::uint64_t{0};  // number of the file that stands for none
   Addr address_ = 0;
   std::uint64_t file_ = 1;
   std::uint32_t line_ = 1;
