@@ -2,7 +2,7 @@
 #pragma once
 
 #ifndef __cplusplus
-#error "jitunwind's own interface is C++20; C programs include <libunwind.h>"
+#error "jitunwind's own interface is C++20; C programs include <jitunwind/c.h> or <libunwind.h>"
 #elif __cplusplus < 202002L
 #error "jitunwind needs C++20: -std=c++20, or target_compile_features(program PRIVATE cxx_std_20)"
 #endif

@@ -1,5 +1,5 @@
 // Everything a program needs to describe, register and walk code made at run time. Other threads and other processes
-// have a header of their own, <jitunwind/target.h>.
+// have the header <jitunwind/target.h>; the C++ run-time's unwinder, <jitunwind/system_unwinder.h>.
 #pragma once
 
 #include "jitunwind/sdk/language.h"
