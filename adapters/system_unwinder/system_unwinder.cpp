@@ -133,9 +133,9 @@ void attach_system_unwinder() noexcept {
   if (next_find_fde().wanted()) next_find_fde().resolve();
 }
 
-bool has_other_personality(std::uint64_t pc) noexcept {
+bool has_other_personality(const void* pc) noexcept {
   EhBases bases{};
-  const void* const at = next_find_fde().find(pointer_to(pc), &bases, nullptr);
+  const void* const at = next_find_fde().find(const_cast<void*>(pc), &bases, nullptr);
   if (at == nullptr) return false;
   MemoryWindow window;
   MemoryView bytes(local_space().memory, window, {});

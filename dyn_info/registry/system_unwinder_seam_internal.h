@@ -4,7 +4,6 @@
 #pragma once
 
 #include <atomic>
-#include <cstdint>
 
 #include "jitunwind/dyn_info/libunwind-dynamic.h"
 #include "jitunwind/dyn_info/registry/registry.h"
@@ -16,7 +15,7 @@ void attach_system_unwinder() noexcept;
 
 /// Returns whether call frame information beside that of registered procedures gives a personality routine to the code
 /// at `pc`, as far as the unwinder can be asked. It serves the log, since it may take locks and milliseconds.
-bool has_other_personality(std::uint64_t pc) noexcept;
+bool has_other_personality(const void* pc) noexcept;
 
 /// Returns the key of the descriptor's current registration. Its registration number is 0 if there is none.
 RegistrationKey registration_of(unw_dyn_info_t* procedure) noexcept;
