@@ -201,15 +201,20 @@ constexpr const char* k_two_segments =
     "400000-401000 r-xp 0 08:01 12 /a\n402000-403000 r--p 2000 08:01 12 /a\n"
     "70000000-70001000 rw-p 0 00:00 0 [stack]\n";
 
-/// Makes an object whose table leads to an FDE of its .eh_frame, for the code at 0x400900, and to one at `other_fde`,
-/// for that at 0x400800. Both follow `before`.
-RawBytes object_with_table(const RawBytes& before, Addr other_fde) {
+/// A pair of a table: where code begins, and its FDE.
+using Pair = std::pair<Addr, Addr>;
+
+/// Makes an object whose table has pairs of `others`, for code in front of 0x400900, and one that leads to an FDE of
+/// its .eh_frame, for the code there. Table and FDE follow `before`.
+RawBytes object_with_table(const RawBytes& before, std::vector<Pair> others, std::uint64_t second_size = 0x1000) {
+  const std::size_t table_size = 12 + 8 * (others.size() + 1);
   ElfBuilder elf(true, false);
-  elf.segments = {loaded(PF_R | PF_X, 0, 0x1000), loaded(PF_R, 0x2000, 0x1000), {.type = PT_GNU_EH_FRAME}};
-  elf.sections = {{".before", SHT_PROGBITS, before}, {".eh_frame_hdr", SHT_PROGBITS, RawBytes(28)}, {".eh_frame"}};
+  elf.segments = {loaded(PF_R | PF_X, 0, 0x1000), loaded(PF_R, 0x2000, second_size), {.type = PT_GNU_EH_FRAME}};
+  elf.sections = {
+      {".before", SHT_PROGBITS, before}, {".eh_frame_hdr", SHT_PROGBITS, RawBytes(table_size)}, {".eh_frame"}};
   BuiltSegment& header = elf.segments.back();
   header.offset = header.address = elf.offset_of(1);
-  header.file_size = header.memory_size = 28;
+  header.file_size = header.memory_size = table_size;
   const Addr hdr = k_begin + elf.offset_of(1);
   CfiSection frames(k_begin + elf.offset_of(2));
   const Addr fde = frames.fde(frames.cie({}), 0x400900, 0x100, {});
@@ -217,11 +222,20 @@ RawBytes object_with_table(const RawBytes& before, Addr other_fde) {
   // The table has .eh_frame by 4 bytes relative to their place, the number of pairs, and pairs relative to the header,
   // all of 4 bytes.
   Bytes table({1, 0x1b, 0x03, 0x3b});
-  table.u32(elf.offset_of(2) - (elf.offset_of(1) + 4)).u32(2);
-  for (const Addr to : {Addr{0x400800}, other_fde, Addr{0x400900}, fde}) table.u32(to - hdr);
+  others.emplace_back(0x400900, fde);
+  table.u32(elf.offset_of(2) - (elf.offset_of(1) + 4)).u32(others.size());
+  for (const auto& [start, fde_of_it] : others) table.u32(start - hdr).u32(fde_of_it - hdr);
   elf.sections[1].data = table.vector();
   elf.sections[2].data = frames.data().vector();
   return elf.build();
+}
+
+/// The place of what is `before` the table.
+Addr place_before_the_table() {
+  ElfBuilder elf(true, false);
+  elf.segments.resize(3);
+  elf.sections = {{".before"}};
+  return k_begin + elf.offset_of(0);
 }
 
 /// Tools that merge objects leave each one's .eh_frame where it was, and make one table: in front of the one that the
@@ -233,33 +247,46 @@ TEST(TableOfATarget, LeadsToEntriesWhereverTheyAre) {
     return frames.data().vector();
   };
   Addr fde = 0;
-  const Addr in_front = k_begin + [] {
-    ElfBuilder elf(true, false);
-    elf.segments.resize(3);
-    elf.sections = {{".before"}};
-    return elf.offset_of(0);
-  }();
-  const RawBytes before = others_at(in_front, fde);
-  HostileTarget same(k_two_segments, {{k_begin, object_with_table(before, fde)}}, {0x400911, 0x400821, 0x500000});
+  const RawBytes before = others_at(place_before_the_table(), fde);
+  HostileTarget same(k_two_segments, {{k_begin, object_with_table(before, {{0x400800, fde}})}},
+                     {0x400911, 0x400821, 0x500000});
   same.expect_the_same_again_and_again(0x400801, 3);
   const RawBytes elsewhere = others_at(0x402000, fde);
-  HostileTarget another(k_two_segments, {{k_begin, object_with_table({}, fde)}, {0x402000, elsewhere}},
+  HostileTarget another(k_two_segments, {{k_begin, object_with_table({}, {{0x400800, fde}})}, {0x402000, elsewhere}},
                         {0x400911, 0x400821, 0x500000});
   another.expect_the_same_again_and_again(0x400801, 3);
 }
 
+/// Linkers leave an empty FDE behind the one of the same start, and an FDE may lie in the range of another one. The one
+/// that covers is on another page than the others here. The sizes of frames tell which FDE was taken.
+TEST(TableOfATarget, LeadsToTheFdeThatCovers) {
+  const char* const maps =
+      "400000-401000 r-xp 0 08:01 12 /a\n402000-405000 r--p 2000 08:01 12 /a\n"
+      "70000000-70001000 rw-p 0 00:00 0 [stack]\n";
+  CfiSection frames(0x402000);
+  const Addr outer = frames.fde(frames.cie({}), 0x400800, 0x100, {});
+  frames.data().fill(0x2000, 0);
+  const Addr cie = frames.cie({}), empty = frames.fde(cie, 0x400800, 0, {});
+  const Addr behind = frames.fde(cie, 0x400820, 0, {}), inner = frames.fde(cie, 0x400810, 8, {0x0e, 24});
+  for (const bool empty_is_last : {true, false}) {
+    const Addr first = empty_is_last ? outer : empty, second = empty_is_last ? empty : outer;
+    const RawBytes object =
+        object_with_table({}, {{0x400800, first}, {0x400800, second}, {0x400810, inner}, {0x400820, behind}}, 0x3000);
+    HostileTarget target(maps, {{k_begin, object}, {0x402000, frames.data().vector()}},
+                         {0x400821, 0x400813, 0, 0, 0x400819, 0x500000});
+    target.expect_the_same_again_and_again(0x400801, 4);
+  }
+}
+
 /// No linker puts a CIE into another segment than its FDE. Tools that move sections may.
 TEST(TableOfATarget, LeadsToFdesWithACieInAnotherSegment) {
-  ElfBuilder elf(true, false);
-  elf.segments.resize(3);
-  elf.sections = {{".before"}};
-  const Addr first = k_begin + elf.offset_of(0), second = 0x402000;
+  const Addr first = place_before_the_table(), second = 0x402000;
   for (const auto& [of_cie, of_fde] : {std::pair(first, second), std::pair(second, first)}) {
     CfiSection cies(of_cie), frames(of_fde);
     const Addr cie = cies.cie({}), fde = frames.fde(cie, 0x400800, 0x100, {});
     const RawBytes in_cies = cies.data().vector(), in_frames = frames.data().vector();
     HostileTarget target(k_two_segments,
-                         {{k_begin, object_with_table(of_cie == first ? in_cies : in_frames, fde)},
+                         {{k_begin, object_with_table(of_cie == first ? in_cies : in_frames, {{0x400800, fde}})},
                           {second, of_cie == first ? in_frames : in_cies}},
                          {0x400911, 0x400821, 0x500000});
     target.expect_the_same_again_and_again(0x400801, 3);
