@@ -92,6 +92,38 @@ TEST(CoreFile, OfTheKernelShowsTheStacksThatTheProgramSaw) {
   EXPECT_EQ(crashed.frames.at(0).name, "stand_still");
 }
 
+#ifdef __x86_64__
+constexpr Addr k_emulated_page = 0xffffffffff600000;  // [vsyscall]
+
+extern "C" [[gnu::noinline]] void call_emulated_page() {
+  constexpr long k_no_pointer = 16;
+  reinterpret_cast<void (*)(long)>(k_emulated_page)(k_no_pointer);
+  asm volatile("");  // no tail call
+}
+
+/// A bad pointer that the kernel's old gettimeofday() is given faults in a page of which a core has zeros, if anything.
+TEST(CoreFile, OfAFaultInThePageThatTheKernelEmulatesHasItsCaller) {
+  const TemporaryFolder folder;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit any_size{RLIM_INFINITY, RLIM_INFINITY};
+    if (::chdir(folder.path().c_str()) == 0 && ::setrlimit(RLIMIT_CORE, &any_size) == 0) call_emulated_page();
+    ::_exit(1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status) && WCOREDUMP(status)) << status;
+  const auto core = Target::open_core(std::filesystem::directory_iterator(folder.path())->path());
+  ASSERT_TRUE(core) << core.error().text();
+  const SeenStack stack = seen(core->walk(core->threads().at(0)));
+  ASSERT_GE(stack.frames.size(), 3u) << stack.why;
+  EXPECT_EQ(stack.frames[0].pc, k_emulated_page);
+  EXPECT_EQ(stack.frames[1].name, "call_emulated_page");
+  EXPECT_EQ(stack.why, "complete");
+}
+#endif
+
+/// Changes the kind of the core's note of mapped files.
 /// Changes the kind of the core's note of mapped files.
 void hide_files_note(const std::string& path) {
   std::string bytes = text_of_file(path);

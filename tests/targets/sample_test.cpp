@@ -28,6 +28,23 @@ TEST(SampleOfAProcess, HasTheFramesOfStaticCode) {
   EXPECT_NE(stack.why, "complete");
 }
 
+/// The kernel appends " (deleted)" to names of deleted files, and programs may have such a name.
+TEST(SampleOfAProcess, HasTheFramesOfAProgramThatIsCalledDeleted) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "program (deleted)";
+  std::filesystem::copy_file(TARGET_PROGRAM, file);
+  std::filesystem::copy_file("/bin/true", folder / "program");
+  const TargetProgram program(file, {"0"});
+  const Taken taken = take(program, 64 << 10);
+  EXPECT_EQ(callers_of_stand_still(taken.live), program.stacks().at(program.process()).frames);
+  const auto target = Target::from_sample(taken.sample);
+  ASSERT_TRUE(target) << target.error().text();
+  const SeenStack stack = seen(target->walk(target->threads()[0]));
+  ASSERT_GE(stack.frames.size(), 2u) << stack.why;
+  EXPECT_EQ(stack.frames[1], taken.live.frames[1]);
+  EXPECT_EQ(stack.frames[1].name, "stand_still");
+}
+
 /// A sample with little of the stack gives the same frames, as many as it has.
 TEST(SampleOfAProcess, EndsWhereTheStackEnds) {
   const TargetProgram program(TARGET_PROGRAM, {"0"});

@@ -40,6 +40,7 @@ TEST_P(LikeLibgcc, SeesTheSame) {
 constexpr const char* k_scenarios[] = {"caught",
                                        "caught_behind_cleanups",
                                        "caught_at_once",
+                                       "caught_behind_many_states",
                                        "caught_in_one_of_many",
                                        "not_caught",
                                        "nonsense_in_search",

@@ -16,6 +16,7 @@ void* logged_frame_B(void* (*f)(void*), void* argument);
 void* logged_frame_C(void* (*f)(void*), void* argument);
 void* logged_frame_D(void* (*f)(void*), void* argument);
 void* plain_frame(void* (*f)(void*), void* argument);
+void* remembering_frame(void* (*f)(void*), void* argument);
 }
 
 // Logs have numbers: the compiler's header has those of the ABI.
@@ -170,7 +171,9 @@ void* call_next(void* argument) {
   constexpr Frame k_frames[] = {logged_frame_A, logged_frame_B, logged_frame_C, logged_frame_D};
   const char letter = *path->frames++;
   if (letter == '\0') return path->innermost(nullptr);
-  return (letter == '-' ? plain_frame : k_frames[letter - 'A'])(call_next, path);
+  if (letter == '-') return plain_frame(call_next, path);
+  if (letter == '+') return remembering_frame(call_next, path);
+  return k_frames[letter - 'A'](call_next, path);
 }
 void run(const char* frames, void* (*innermost)(void*)) {
   Path path{frames, innermost};
@@ -235,6 +238,7 @@ const Scenario scenarios[] = {
        run("AB-C-D", raise_it);
      }},
     {"caught_at_once", [] { caught(), run("BA", raise_it); }},
+    {"caught_behind_many_states", [] { caught(), run("A+B+C", raise_it); }},
     {"caught_in_one_of_many", [] { caught(), of('A').handles_nth = 2, run("AAAAA", raise_it); }},
     {"not_caught", [] { run("A-BC", raise_it); }},
     {"nonsense_in_search", [] { of('B').in_search = _URC_NO_REASON, run("ABC", raise_it); }},

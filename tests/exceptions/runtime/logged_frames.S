@@ -70,5 +70,26 @@ plain_frame:
         .cfi_endproc
         .size   plain_frame, . - plain_frame
 
+// This frame has as many remembered states in front of its call as instructions, far more than compilers need.
+        .globl  remembering_frame
+        .type   remembering_frame, @function
+remembering_frame:
+        .cfi_startproc
+        begin_frame_with_rbp
+        .rept   1000
+        nop
+        .cfi_remember_state
+        .endr
+        call    *%rax
+        .rept   1000
+        nop
+        .cfi_restore_state
+        .endr
+        leave
+        .cfi_def_cfa rsp, 8
+        ret
+        .cfi_endproc
+        .size   remembering_frame, . - remembering_frame
+
         personality_reference logging_personality
         .section .note.GNU-stack, "", %progbits
