@@ -122,6 +122,19 @@ TEST(JitNames, AreReadOfFilesOfTheProcessesUser) {
   }
 }
 
+/// The process has mapped the dump, and yet may not have written it.
+TEST(JitNames, AreReadOfDumpsOfTheProcessesUser) {
+  const TemporaryFolder folder;
+  write_dump(folder / "jit-1.dump", Bytes().add(dump_loaded("named", k_code, Bytes().fill(k_size, 0x90))));
+  const Mappings mappings = mappings_of_dump(folder / "jit-1.dump");
+  const TargetFiles files;
+  for (const bool is_own : {true, false}) {
+    JitNames names(*host_arch(), mappings, files);
+    names.set_process(folder / "perf-1.map", ::geteuid() + (is_own ? 0 : 1));
+    EXPECT_EQ(name_by(names), is_own ? "named" : "");
+  }
+}
+
 /// The process has another root, in which a folder is a link. This machine has files there, too.
 class LinkedRoot {
  public:

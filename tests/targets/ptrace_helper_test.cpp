@@ -186,6 +186,42 @@ TEST_F(Callbacks, EndAWalkOfWhatEndsMeanwhile) {
   expect_nothing("no more");
 }
 
+/// The kernel replaces all memory and registers between two calls. No answer is of the program that was there before.
+// covers: HL02
+TEST(PtraceHelperOf, AProgramThatExecutesAnotherShowsTheOtherOne) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    die_with_the_test();
+    ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+    JitFrame frame;
+    frame([](void*) -> void* { return ::raise(SIGSTOP), ::execl("/bin/true", "true", nullptr), nullptr; }, nullptr);
+    ::_exit(1);
+  }
+  int status = 0;
+  ASSERT_TRUE(::waitpid(child, &status, 0) == child && WIFSTOPPED(status));
+  const AccessorSpace space(_UPT_accessors);
+  const Traced target(child);
+  unw_cursor_t cursor;
+  unw_word_t word = 0;
+  std::array<char, 64> name{};
+  ASSERT_EQ(unw_init_remote(&cursor, space.get(), target.get()), 0);
+  while (std::string("jit_frame") != name.data()) {
+    ASSERT_GT(unw_step(&cursor), 0);
+    unw_get_proc_name(&cursor, name.data(), name.size(), nullptr);
+  }
+  ASSERT_EQ(::ptrace(PTRACE_CONT, child, nullptr, nullptr), 0);
+  ASSERT_TRUE(::waitpid(child, &status, 0) == child && WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP);
+  const auto own = reinterpret_cast<std::uintptr_t>(&TracedChild::word);
+  EXPECT_EQ(_UPT_access_mem(space.get(), own, &word, 0, target.get()), -UNW_EINVAL);
+  EXPECT_LT(unw_step(&cursor), 0);
+  unw_flush_cache(space.get(), 0, 0);
+  const RemoteStack stack = remote_stack(space, target.get());
+  ASSERT_FALSE(stack.frames.empty());
+  EXPECT_EQ(stack.frames[0].name, "_start") << "of the dynamic linker";
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
 // covers: HL02
 TEST_F(Callbacks, ReadAndWriteMemory) {
   unw_word_t value = 41;
