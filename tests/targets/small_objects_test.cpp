@@ -1,10 +1,13 @@
 // Objects so small that several of their segments are on one page of the file: from every linker, of each page size and
 // kind, as programs, and as libraries mapped from a file or from an archive. Their program headers decide which
 // mappings are one object. The expected stack is known from the source; elfutils sees the same stack of the programs.
+#include <elf.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 
+#include "jitunwind/unwind_core/image/elf_internal.h"
 #include "tests/targets/taken_sample.h"
 #include "tests/targets/witnesses.h"
 
@@ -70,7 +73,7 @@ class Small {
   }
 
   /// Expects the innermost frames, which call frame information describes; a program has no others.
-  void expect_right(const SeenStack& stack) const {
+  void expect_right(const SeenStack& stack, const char* origin = "eh_frame") const {
     const std::vector<std::string> known{"stand", "middle", "first",
                                          of_.as == Case::program ? "start" : "from_outside"};
     std::vector<std::string> names, origins;
@@ -80,7 +83,7 @@ class Small {
     }
     ASSERT_GE(names.size(), known.size()) << stack.why;
     EXPECT_TRUE(std::ranges::equal(known, std::span(names).first(known.size()))) << testing::PrintToString(names);
-    EXPECT_EQ(std::ranges::count(std::span(origins).first(known.size() - 1), "eh_frame"), 3);
+    EXPECT_EQ(std::ranges::count(std::span(origins).first(known.size() - 1), origin), 3);
     EXPECT_EQ(stack.why, "complete");
     if (of_.as == Case::program)
       EXPECT_EQ(names.size(), known.size());
@@ -152,6 +155,29 @@ TEST(CoreOfASmallProgram, IsNotReadFromAFileOfAnotherBuild) {
   small.expect_right(walked(SMALL_BUILD));
 }
 #endif
+
+TEST(SmallProgram, IsWalkedByCompressedFramesOfItsFileAlone) {
+  const std::string file = text_of_file(SMALL_DEBUG_FRAME);
+  const auto image = ElfImage::parse(std::as_bytes(std::span(file)));
+  ASSERT_TRUE(image);
+  const auto section = image->find_section(".debug_frame");
+  ASSERT_TRUE(section && (section->flags & SHF_COMPRESSED) != 0);
+  EXPECT_FALSE(image->find_section(".eh_frame"));
+  const Small small({SMALL_DEBUG_FRAME, Case::program});
+  const TargetProgram program(small.program(), small.arguments());
+  const Taken taken = take(program, 64 << 10);
+  small.expect_right(taken.live, "debug_frame");
+  const auto sample = Target::from_sample(taken.sample);
+  ASSERT_TRUE(sample) << sample.error().text();
+  small.expect_right(seen(sample->walk(sample->threads().at(0))), "debug_frame");
+#ifdef KERNEL_WRITES_CORES
+  TargetProgram faults(small.program(), small.to_fault(), small.folder());
+  ASSERT_TRUE(WCOREDUMP(faults.wait()));
+  const auto core = Target::open_core(small.core());
+  ASSERT_TRUE(core) << core.error().text();
+  small.expect_right(seen(core->walk(core->threads().at(0))), "debug_frame");
+#endif
+}
 
 #ifdef HAS_EU_STACK
 TEST(SmallPrograms, AreWalkedAsElfutilsDoes) {
