@@ -356,6 +356,31 @@ TEST_F(Callbacks, SayThatThereIsNoMemory) {
   }
 }
 
+/// A file that could not be opened for want of memory is opened when a name is asked for again.
+TEST_F(Callbacks, HaveNamesWhenThereIsMemoryAgain) {
+  std::array<char, 256> name{};
+  const auto is_named = [&](unw_cursor_t& cursor, const std::string& as) {
+    name[0] = '\0';
+    return unw_get_proc_name(&cursor, name.data(), name.size(), nullptr) == 0 && as == name.data();
+  };
+  const std::vector<SeenFrame> frames = remote_stack(space, target.get()).frames;
+  const auto calls = std::ranges::find_if(
+      frames, [](const SeenFrame& frame) { return frame.name.find("TracedChild") != std::string::npos; });
+  ASSERT_NE(calls, frames.end());
+  bool was_named = false;
+  for (std::size_t times = 0; !was_named; ++times) {
+    const Traced traced(child.process);
+    unw_cursor_t cursor;
+    ASSERT_EQ(unw_init_remote(&cursor, space.get(), traced.get()), 0);
+    for (auto frame = frames.begin(); frame != calls; ++frame) ASSERT_GT(unw_step(&cursor), 0);
+    {
+      const NoMemory here(times);
+      was_named = is_named(cursor, calls->name);
+    }
+    ASSERT_TRUE(is_named(cursor, calls->name)) << name.data() << ", where " << times << " allocations went well before";
+  }
+}
+
 // covers: HL01
 TEST_F(Callbacks, SayWhatIsWrong) {
   unw_word_t value = 0;

@@ -255,11 +255,10 @@ void MappedObject::copy_entries_of(Addr at, Module& out) noexcept {
 
 const ModuleFiles* MappedObject::files(const TargetFiles& from) noexcept try {
   if (!has_looked_for_files_) {
-    has_looked_for_files_ = true;
     const ElfImage* const loaded = image();
-    if (auto opened =
-            loaded ? from.open(first_, loaded) : Error{ErrorCode::out_of_memory, first_.range.begin, "module"})
-      files_ = std::move(*opened);
+    auto opened = loaded ? from.open(first_, loaded) : Error{ErrorCode::out_of_memory, first_.range.begin, "module"};
+    has_looked_for_files_ = opened || opened.error().code != ErrorCode::out_of_memory;
+    if (opened) files_ = std::move(*opened);
   }
   return files_.get();
 } catch (const std::bad_alloc&) {
