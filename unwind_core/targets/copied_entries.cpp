@@ -46,14 +46,16 @@ SectionBytes CopiedEntries::section() const noexcept {
           section_.begin};
 }
 
-/// The number of bytes from the first on that could be read.
+/// The number of bytes from the first on that could be read. The others stay as they were: an entry may claim to be
+/// longer than all that is there.
 std::size_t CopiedEntries::read(AddrRange part) noexcept {
   MemoryWindow window;
-  const auto first = static_cast<std::size_t>((part.begin - begin_) / k_page_size);
-  for (std::size_t page = first; begin_ + page * k_page_size < part.end; ++page) is_written_[page] = true;
   const auto into =
       bytes_.bytes().subspan(static_cast<std::size_t>(part.begin - begin_), static_cast<std::size_t>(part.size()));
-  return memory_->read(part.begin, into, window);
+  const std::size_t got = memory_->read(part.begin, into, window);
+  const auto first = static_cast<std::size_t>((part.begin - begin_) / k_page_size);
+  for (std::size_t page = first; begin_ + page * k_page_size < part.begin + got; ++page) is_written_[page] = true;
+  return got;
 }
 
 /// Copies a page together with the missing pages after it. If a page cannot be read as a whole, the needed part may be
