@@ -3,20 +3,16 @@
 #include <limits.h>
 
 #include <new>
-#include <string>
 #include <vector>
 
 namespace jitunwind {
-namespace {
 
-/// "": the file is no link.
-std::string target_of(const ReadableFile& file) {
-  std::array<char, PATH_MAX> text;
-  const ssize_t length = ::readlinkat(file.number(), "", text.data(), text.size());
-  return length > 0 ? std::string(text.data(), static_cast<std::size_t>(length)) : std::string();
+std::string link_target(int folder, const char* name) {
+  std::array<char, PATH_MAX + 1> text;
+  const ssize_t length = ::readlinkat(folder, name, text.data(), text.size());
+  const bool is_whole = length > 0 && static_cast<std::size_t>(length) < text.size();
+  return is_whole ? std::string(text.data(), static_cast<std::size_t>(length)) : std::string();
 }
-
-}  // namespace
 
 /// Every folder that was passed stays open, so that ".." goes back to it wherever it was moved meanwhile.
 int find_below_root(const FilePath& file, int flags) noexcept try {
@@ -37,7 +33,7 @@ int find_below_root(const FilePath& file, int flags) noexcept try {
     }
     ReadableFile next(passed.back().number(), name.c_str(), O_PATH | O_NOFOLLOW);
     if (!next.is_open()) return -1;
-    const std::string target = left.empty() && (flags & O_NOFOLLOW) != 0 ? "" : target_of(next);
+    const std::string target = left.empty() && (flags & O_NOFOLLOW) != 0 ? "" : link_target(next.number(), "");
     if (target.empty()) {
       passed.push_back(std::move(next));
       continue;

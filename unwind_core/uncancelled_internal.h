@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -39,6 +40,10 @@ struct FilePath {
   const char* root;  ///< "": this process's own
   bool has_root() const noexcept { return *root != '\0'; }
 };
+
+/// The target of a link in an open folder; `name` is "" for a link that is open itself. "": it is none, cannot be read,
+/// or leads to something without a path. Allocates.
+std::string link_target(int folder, const char* name);
 
 /// Finds a file below a root without opening it (open(2), O_PATH), whatever others rename and replace meanwhile. Links
 /// are followed here, one after the other. openat2(2) can do this as well, but it is not on Linux before 5.6, under

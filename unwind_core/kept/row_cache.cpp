@@ -101,10 +101,10 @@ bool RowCache::says_end(const FrameRow& row) const noexcept {
   return !row.signal_frame && row.rule(return_address).kind == RegRule::Kind::undefined;
 }
 
-void RowCache::keep_end(const CodeQuestion& question, Lookup& lookup, const FrameRow& row) const noexcept {
-  const KeptBy by = kept_by(row, lookup);
-  if (by == KeptBy::nothing || !says_end(row)) return;
-  (void)keep(question, CallerRule(by, CallerRule::Kind::outermost).with(row.origin), module_of(lookup));
+void RowCache::keep_end(const CodeQuestion& question, Lookup& lookup, const NewRow& row) const noexcept {
+  if (row.kept_by == KeptBy::nothing || !says_end(row.full)) return;
+  const CallerRule rule(row.kept_by, CallerRule::Kind::outermost);
+  (void)keep(question, rule.with(row.full.origin), module_of(lookup));
 }
 
 bool RowCache::wants(const CodeQuestion& question, CallerRule rule) const noexcept {

@@ -117,7 +117,7 @@ struct RowCache {
   /// Whether a row says that there is no caller, whatever the registers are. No compact row does.
   bool says_end(const FrameRow& row) const noexcept;
   /// Keeps such a row; of others it does nothing.
-  void keep_end(const CodeQuestion& question, Lookup& lookup, const FrameRow& row) const noexcept;
+  void keep_end(const CodeQuestion& question, Lookup& lookup, const NewRow& row) const noexcept;
 
   // The next three are for walks that keep rules by themselves.
 

@@ -101,6 +101,7 @@ namespace {
 [[gnu::hot]] Found AddressSpace::find_row(Lookup& lookup, FrameRow& out) const noexcept {
   if (unknown_code) lookup.unknown_version = unknown_code->find(lookup.at, *row_cache);
   if (lookup.unknown_version != 0) return false;
+  // first_answer() would copy the answer twice.
   for (const RowSource* source : row_sources) {
     const Found found = source->find_row(lookup, out);
     if (!found || *found) return found;

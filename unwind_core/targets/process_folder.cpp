@@ -1,5 +1,4 @@
 #include <fcntl.h>
-#include <limits.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -58,14 +57,6 @@ bool is_of_kernel(std::string_view stat) {
 bool same_file(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
 
 }  // namespace
-
-std::string link_target(const std::string& path) {
-  std::array<char, PATH_MAX + 1> target;
-  const ssize_t length = ::readlink(path.c_str(), target.data(), target.size());
-  return length > 0 && static_cast<std::size_t>(length) < target.size()
-             ? std::string(target.data(), static_cast<std::size_t>(length))
-             : std::string();
-}
 
 ProcessFolder::ProcessFolder(pid_t process) noexcept
     // "/proc/-1" does not exist.

@@ -30,9 +30,6 @@ struct ProcessStatus {
   bool is_of_kernel = false;  ///< a thread of the kernel's
 };
 
-/// The target of a link; "": it is none, cannot be read, or leads to something without a path.
-std::string link_target(const std::string& path);
-
 /// /proc/PID, open: it stays that of one process, also if its number is reused.
 class ProcessFolder {
  public:
@@ -55,7 +52,7 @@ class ProcessFolder {
   /// Valid during the lifetime of this object.
   std::string root() const;
   /// The target of one of its files that is a link; "": it cannot be read.
-  std::string link(const std::string& name) const { return link_target(path() + "/" + name); }
+  std::string link(const std::string& name) const { return link_target(folder_.number(), name.c_str()); }
   /// The path of the folder itself. Valid during the lifetime of this object.
   std::string path() const { return "/proc/self/fd/" + std::to_string(folder_.number()); }
 

@@ -64,7 +64,7 @@ std::string TargetFiles::mapped_path(const Mapping& mapping) const {
 bool TargetFiles::is_program(const Mapping& mapping) const {
   if (process_.empty() || !mapping.is_of_file()) return false;
   Mapping program;
-  program.set_shown_path(link_target(process_ + "/exe"));
+  program.set_shown_path(link_target(AT_FDCWD, (process_ + "/exe").c_str()));
   return program.path == mapping.path && program.deleted == mapping.deleted;
 }
 

@@ -77,7 +77,7 @@ bool step_by_alike(CallerChain& chain, CodeQuestion& question) noexcept {
   if (!found || !*found) return Stop::unknown;
   if (!row.is_compact && !row.is_compact_but_signed) {
     if (!rows.says_end(row.full)) return Stop::unknown;
-    rows.keep_end(question, lookup, row.full);
+    rows.keep_end(question, lookup, row);
     return Stop::outermost;
   }
   const RowOrigin origin = row.full.origin;

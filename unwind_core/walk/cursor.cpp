@@ -228,7 +228,7 @@ std::optional<Result<bool>> Cursor::at_end() noexcept {
   if (is_kept && has_left_by(row.compact.row)) return true;
   row.complete();
   auto applied = apply(row.full);
-  if (applied && !*applied) rows->keep_end(question, asked, row.full);
+  if (applied && !*applied) rows->keep_end(question, asked, row);
   return applied;
 }
 
