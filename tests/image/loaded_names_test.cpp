@@ -268,6 +268,28 @@ TEST(DebugFiles, GiveDebugFrameHoweverItIsCompressed) {
   }
 }
 
+/// Files of a hostile process may have any number of sections that decompress to a GiB each. The block that takes the
+/// room here is never written to.
+TEST(DebugFiles, AreNotReadWhereOthersTakeTheRoom) {
+  const TemporaryFolder folder;
+  const std::string source = folder / "f.c", object = folder / "f.o";
+  std::ofstream(source) << "int f(int (*g)(int), int x) { return g(x + 1) * 2; }\n";
+  output_of("gcc -c -g -O1 -fno-asynchronous-unwind-tables " + source + " -o " + object);
+  const auto symbols_of = [](const ModuleFiles& files) { return files.symbols()->size(); };
+  {
+    const KeptBlock others{Block(KeptBlock::k_most_bytes)};
+    ASSERT_FALSE(others.empty());
+    const auto files = *ModuleFiles::open(object.c_str(), nullptr);
+    EXPECT_STREQ(files->debug_frame()->unread, k_no_room);
+    EXPECT_EQ(symbols_of(*files), 0u);
+  }
+  const auto files = *ModuleFiles::open(object.c_str(), nullptr);
+  EXPECT_GT(debug_frame_of(*files).size(), 40u);
+  EXPECT_EQ(symbols_of(*files), 1u);
+  EXPECT_FALSE(KeptBlock(Block(KeptBlock::k_most_bytes)).empty());
+  EXPECT_TRUE(KeptBlock::has_room()) << "it was given back";
+}
+
 TEST(LoadedNames, OfADeletedLibraryComeFromMemory) {
   const TemporaryFolder folder;
   for (const char* name : linked({"plugin_bfd", "plugin_gold", "plugin_lld", "plugin_plain"})) {

@@ -87,6 +87,10 @@ Mapped<CopiedSection> copy_of(const ElfImage& image, std::string_view name) noex
   auto made = make_mapped<CopiedSection>();
   const auto section = image.find_section(name);
   if (!made || !section) return made;
+  if (!KeptBlock::has_room()) {
+    made->unread = k_no_room;
+    return made;
+  }
   auto read = read_section(image, *section);
   if (!read) {
     if (lacked_memory(read.error())) return {};
@@ -230,6 +234,7 @@ const SymbolIndex* ModuleFiles::symbols() const noexcept {
   return symbols_.get([this] {
     const BothFiles files = open_again();
     if (!files.file.image) return Mapped<SymbolIndex>{};
+    if (!KeptBlock::has_room()) return index_of({});
     for (const ElfFile* file : {&files.file, &files.debug})
       if (file->image && file->image->has_symbols(SHT_SYMTAB)) {
         const auto read = read_symbols(*file->image);

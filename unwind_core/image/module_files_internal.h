@@ -63,9 +63,11 @@ struct BuildIdPath {
   std::string_view view() const noexcept { return {text.data(), length}; }
 };
 
+inline constexpr const char* k_no_room = "section of a file, where those of others take all the room";
+
 /// A copied section, decompressed if necessary.
 struct CopiedSection {
-  Block bytes;
+  KeptBlock bytes;
   Addr address = 0;              ///< as in the file
   const char* unread = nullptr;  ///< why a section that has bytes is empty here; static
 };

@@ -57,8 +57,8 @@ class SymbolIndex {
   struct Entry;
   /// The kept data of a table besides its symbols.
   struct Kept {
-    Block strings;
-    Block places;  // the AddrRange of every place
+    KeptBlock strings;
+    KeptBlock places;  // the AddrRange of every place
   };
   SymbolIndex() noexcept = default;
   std::span<const Entry> entries() const noexcept;
@@ -66,7 +66,7 @@ class SymbolIndex {
   std::optional<FoundSymbol> named(const Entry& best, Addr covered, Addr at, NameReach reach) const noexcept;
 
   std::array<Kept, k_most_tables> kept_{};
-  Block memory_;
+  KeptBlock memory_;
   std::size_t size_ = 0;
 };
 
