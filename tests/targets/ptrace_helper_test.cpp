@@ -129,6 +129,25 @@ TEST(PtraceHelperOf, ItsOwnChildGoesOnAndIsLookedAtAnew) {
   EXPECT_EQ(_UPT_resume(space.get(), nullptr, nullptr), -UNW_EINVAL);
 }
 
+/// A thread that runs has no registers that a walk could begin with. Once it stands, it is walked by the same target.
+// covers: HL01
+TEST(PtraceHelperOf, AThreadThatRunsIsNotWalked) {
+  const TargetProgram program(TARGET_PROGRAM, {"0"});
+  ASSERT_EQ(::ptrace(PTRACE_SEIZE, program.process(), nullptr, nullptr), 0);
+  const AccessorSpace space(_UPT_accessors);
+  const Traced target(program.process());
+  unw_cursor_t cursor;
+  unw_word_t word = 0;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(_UPT_access_reg(space.get(), UNW_REG_IP, &word, 0, target.get()), -UNW_EUNSPEC);
+    EXPECT_EQ(unw_init_remote(&cursor, space.get(), target.get()), -UNW_EUNSPEC);
+  }
+  ASSERT_EQ(::ptrace(PTRACE_INTERRUPT, program.process(), nullptr, nullptr), 0);
+  int status = 0;
+  ASSERT_TRUE(::waitpid(program.process(), &status, __WALL) == program.process() && WIFSTOPPED(status));
+  expect_as_the_program_saw(remote_stack(space, target.get()), program.stacks().at(program.process()));
+}
+
 /// The child resumes in the frame made at run time, or in that frame's caller. Each continues behind its call, whose
 /// result is the first exception register.
 // covers: AS13 HL03 RS05
