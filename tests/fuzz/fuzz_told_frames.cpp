@@ -16,14 +16,18 @@ namespace {
 
 constexpr std::size_t k_room = 1u << 16;
 
-/// The memory behind it cannot be read.
+/// Distances of 32 bits reach so far. Sanitizers have memory elsewhere, and forbid reading it.
+constexpr std::size_t k_reach = sizeof(void*) == 8 ? std::size_t{1} << 31 : k_room;
+
+/// The memory around the room cannot be read.
 std::byte* end_of_memory() {
   static std::byte* const end = [] {
-    void* const memory = ::mmap(nullptr, 2 * k_room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* const memory =
+        ::mmap(nullptr, k_reach + k_room + k_reach, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     fuzz::check(memory != MAP_FAILED, "there is memory");
-    auto* const middle = static_cast<std::byte*>(memory) + k_room;
-    ::mprotect(middle, k_room, PROT_NONE);
-    return middle;
+    auto* const room = static_cast<std::byte*>(memory) + k_reach;
+    fuzz::check(::mprotect(room, k_room, PROT_READ | PROT_WRITE) == 0, "there is room");
+    return room + k_room;
   }();
   return end;
 }
