@@ -59,17 +59,17 @@ void JitCode::add_file(const GdbListEntry& where, std::vector<File>& old, std::u
   const auto by_entry = [](const File& file, Addr entry) { return file.where.entry < entry; };
   const auto known = std::lower_bound(old.begin(), old.end(), where.entry, by_entry);
   if (known != old.end() && known->where == where && !std::exchange(known->is_taken, true)) {
-    room -= where.size;
     all_.push_back(std::move(*known));
     all_.back().is_taken = all_.back().is_checked = false;
     if (all_.back().was_asked) (void)check(all_.back());
+    room -= std::min(room, all_.back().bytes_held());
     return;
   }
   std::vector<std::byte> bytes = read_file(where);
   if (bytes.empty()) return;
-  room -= where.size;
   all_.push_back({where, hash_of(bytes), {}, true});
   if (auto object = JitObject::read(std::move(bytes), arch_)) all_.back().object.emplace(std::move(*object));
+  room -= std::min(room, all_.back().bytes_held());
   note_changed(all_.back());
 }
 

@@ -51,6 +51,8 @@ class JitCode final : public RowSource, public NameSource {
     bool is_checked = false;  ///< compared with the target's memory since the last look
     bool was_asked = false;   ///< rows of it may be kept
     bool is_taken = false;
+    /// An object has more bytes than its file where sections of it are compressed.
+    std::uint64_t bytes_held() const noexcept { return object ? object->bytes().size() : where.size; }
   };
 
   const JitObject* object_at(Lookup& lookup) const noexcept;

@@ -2,6 +2,9 @@
 // are known.
 #include <elf.h>
 #include <gtest/gtest.h>
+#ifdef HAS_ZLIB
+#include <zlib.h>
+#endif
 
 #include <array>
 #include <map>
@@ -79,10 +82,11 @@ class ListingTarget {
     modules_.renew();
   }
   /// The file of an entry has a function `name` at the beginning of the code at `place`. Returns its size.
-  std::size_t set_file(std::size_t entry, char name, std::size_t place) {
+  std::size_t set_file(std::size_t entry, char name, std::size_t place, const BuiltSection* more = nullptr) {
     JitFile file(frames_like_phps(), code_of(place));
     file.elf.machine = EM_X86_64;
     file.elf.sections[2].data[1] = static_cast<std::byte>(name);
+    if (more) file.elf.sections.push_back(*more);
     const RawBytes bytes = file.build();
     memory_.bytes.put_bytes(file_of(entry), bytes);
     set_entry(entry, bytes.size());
@@ -351,6 +355,34 @@ TEST(JitCode, OfAnotherProgramIsLookedForAnew) {
   EXPECT_EQ(target.name_of(0), "y");
   EXPECT_EQ(target.reads_at(ListingTarget::descriptor_of(1)), 2u);
 }
+
+#ifdef HAS_ZLIB
+/// Any number of entries may say the same file, which takes a few bytes, and much memory where it is decompressed.
+TEST(JitCode, OfFilesThatAreDecompressedHasALimit) {
+  constexpr std::size_t k_size = std::size_t{128} << 20, k_entries = 6;
+  const std::string zeros(k_size, '\0');
+  uLongf size = k_size / 64;
+  RawBytes stream(size);
+  ASSERT_EQ(::compress2(reinterpret_cast<Bytef*>(stream.data()), &size, reinterpret_cast<const Bytef*>(zeros.data()),
+                        k_size, 4),
+            Z_OK);
+  stream.resize(size);
+  RawBytes contents = Bytes().u32(ELFCOMPRESS_ZLIB).u32(0).u64(k_size).u64(1).vector();
+  contents.insert(contents.end(), stream.begin(), stream.end());
+  const BuiltSection section{".debug_line", SHT_PROGBITS, contents, 0, SHF_COMPRESSED};
+  ListingTarget target;
+  std::vector<std::size_t> entries;
+  for (std::size_t entry = 0; entry < k_entries; ++entry) entries.push_back(entry);
+  const std::size_t file_size = target.set_file(0, 'a', 0, &section);
+  for (const std::size_t entry : entries) {
+    target.set_entry(entry, file_size);
+    target.bytes().put(ListingTarget::entry_of(entry) + 16, ListingTarget::file_of(0));
+  }
+  target.set_list(entries);
+  EXPECT_EQ(target.name_of(0), "a");
+  EXPECT_EQ(target.reads_of_file(0), 2u) << "of 256 MiB together";
+}
+#endif
 
 }  // namespace
 }  // namespace jitunwind::test
