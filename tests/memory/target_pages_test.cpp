@@ -11,6 +11,7 @@
 
 #include "jitunwind/unwind_core/memory/kept_pages_internal.h"
 #include "jitunwind/unwind_core/memory/own/spare_blocks_internal.h"
+#include "jitunwind/unwind_core/sources/cfi/cfi.h"
 #include "jitunwind/unwind_core/targets/copied_entries_p.h"
 #include "tests/support/emulated.h"
 
@@ -234,6 +235,34 @@ TEST(CopiedEntries, TakeNoMemoryForWhatCannotBeRead) {
               EXPECT_TRUE(of.has(entries, of.section.begin, 24));
             }),
             1000);
+}
+
+/// All of it can be read, and each entry in it claims to be longer than 32 bits can say.
+class EndlessMemory final : public Memory {
+ public:
+  std::size_t read(Addr, std::span<std::byte> into, MemoryWindow&) const noexcept override {
+    std::memset(into.data(), 0xff, into.size());
+    return into.size();
+  }
+};
+
+TEST(CopiedEntries, AreNoLongerThanReadersTakeAndHaveALimitTogether) {
+  constexpr std::size_t k_claimed = std::size_t{256} << 20;
+  Entries of;
+  const EndlessMemory endless;
+  const long faults = page_faults_of([&] {
+    CopiedEntries entries;
+    ASSERT_TRUE(entries.make(endless, {of.section.begin, of.section.begin + k_claimed}));
+    EXPECT_TRUE(entries.copy_fde(of.fde(0), false));
+  });
+  EXPECT_LT(faults, static_cast<long>(2 * k_max_cfi_entry / k_page_size));
+  CopiedEntries entries;
+  ASSERT_TRUE(entries.make(of.memory, of.section));
+  {
+    const KeptBlock others(Block(KeptBlock::k_most_bytes));
+    EXPECT_FALSE(entries.copy_fde(of.fde(1), false));
+  }
+  EXPECT_TRUE(entries.copy_fde(of.fde(1), false));
 }
 
 Block block_of(std::size_t pages, std::byte first) {

@@ -17,8 +17,11 @@ constinit SpareBlocks spare_entries;
 
 /// Memory that is left to the next user is zero, like new memory.
 CopiedEntries::~CopiedEntries() {
-  for (std::size_t page = 0; page < is_written_.size() && !bytes_.empty(); ++page)
-    if (is_written_[page]) std::ranges::fill(bytes_.bytes().subspan(page * k_page_size, k_page_size), std::byte{0});
+  for (std::size_t page = 0; page < is_written_.size() && !bytes_.empty(); ++page) {
+    if (!is_written_[page]) continue;
+    std::ranges::fill(bytes_.bytes().subspan(page * k_page_size, k_page_size), std::byte{0});
+    KeptBlock::discount(k_page_size);
+  }
   spare_entries.give(std::move(bytes_));
 }
 
@@ -54,13 +57,17 @@ std::size_t CopiedEntries::read(AddrRange part) noexcept {
       bytes_.bytes().subspan(static_cast<std::size_t>(part.begin - begin_), static_cast<std::size_t>(part.size()));
   const std::size_t got = memory_->read(part.begin, into, window);
   const auto first = static_cast<std::size_t>((part.begin - begin_) / k_page_size);
-  for (std::size_t page = first; begin_ + page * k_page_size < part.begin + got; ++page) is_written_[page] = true;
+  for (std::size_t page = first; begin_ + page * k_page_size < part.begin + got; ++page) {
+    if (!is_written_[page]) KeptBlock::count(k_page_size);
+    is_written_[page] = true;
+  }
   return got;
 }
 
 /// Copies a page together with the missing pages after it. If a page cannot be read as a whole, the needed part may be
 /// readable.
 bool CopiedEntries::copy_page(std::size_t number, std::size_t most, AddrRange needed) noexcept {
+  if (!KeptBlock::has_room()) return false;
   std::size_t end = number + 1;
   while (end < is_there_.size() && end < number + most && !is_there_[end]) ++end;
   const Addr begin = begin_ + number * k_page_size;
@@ -91,7 +98,8 @@ bool CopiedEntries::copy_entry(Addr at, std::size_t pages, bool big_endian, std:
   ByteReader reader(all.bytes.subspan(static_cast<std::size_t>(at - all.address), k_head), big_endian, at);
   const std::uint32_t length = reader.u32();
   second_word = reader.u32();
-  const std::uint64_t size = length >= 0xffff'fff0 ? room : std::min(4 + std::uint64_t{length}, room);
+  const std::uint64_t claimed = length >= 0xffff'fff0 ? room : std::min(4 + std::uint64_t{length}, room);
+  const std::uint64_t size = std::min(claimed, k_max_cfi_entry);  // readers refuse longer ones
   if (!copy({at, at + size}, pages)) return false;
   if (size < k_compared) (void)copy({at, at + std::min(k_compared, room)}, 1);
   return true;

@@ -61,21 +61,24 @@ class Block {
   std::size_t size_ = 0;
 };
 
-/// A block that is kept of what a file says. A process that is looked at may have any number of files, with sections of
-/// any size, some of which a few bytes decompress to. All such blocks are counted therefore, and whoever is about to
-/// keep another one asks whether there is room.
+/// A block that is kept of what a file or a target says. A process that is looked at may have any number of files, with
+/// sections of any size, some of which a few bytes decompress to. All such blocks are counted therefore, and whoever is
+/// about to keep another one asks whether there is room.
 class KeptBlock : Block {
  public:
   using Block::bytes, Block::empty;
   static constexpr std::uint64_t k_most_bytes = std::uint64_t{1} << (sizeof(void*) == 8 ? 31 : 28);
 
   KeptBlock() noexcept = default;
-  KeptBlock(Block block) noexcept : Block(std::move(block)) { held_.fetch_add(bytes().size()); }
-  ~KeptBlock() { held_.fetch_sub(bytes().size()); }
+  KeptBlock(Block block) noexcept : Block(std::move(block)) { count(bytes().size()); }
+  ~KeptBlock() { discount(bytes().size()); }
   KeptBlock(KeptBlock&&) noexcept = default;
   KeptBlock& operator=(KeptBlock&&) noexcept = default;
 
   static bool has_room() noexcept { return held_.load() < k_most_bytes; }
+  /// Counts what is kept in other blocks.
+  static void count(std::uint64_t bytes) noexcept { held_.fetch_add(bytes); }
+  static void discount(std::uint64_t bytes) noexcept { held_.fetch_sub(bytes); }
 
  private:
   static inline constinit std::atomic<std::uint64_t> held_{0};
