@@ -259,10 +259,22 @@ TEST(CopiedEntries, AreNoLongerThanReadersTakeAndHaveALimitTogether) {
   CopiedEntries entries;
   ASSERT_TRUE(entries.make(of.memory, of.section));
   {
-    const KeptBlock others(Block(KeptBlock::k_most_bytes));
+    const KeptBlock others{Block(KeptBlock::k_most_bytes)};
     EXPECT_FALSE(entries.copy_fde(of.fde(1), false));
   }
   EXPECT_TRUE(entries.copy_fde(of.fde(1), false));
+}
+
+TEST(CopiedBytes, CountAsLongAsTheyAreThere) {
+  constexpr std::size_t k_size = std::size_t{1} << 20;
+  const KeptBlock others{Block(KeptBlock::k_most_bytes - k_size)};
+  for (int i = 0; i < 2; ++i) {
+    CopiedBytes copied = CopiedBytes::room_for(k_size);
+    ASSERT_EQ(copied.bytes().size(), k_size);
+    EXPECT_TRUE(CopiedBytes::room_for(k_size).bytes().empty());
+    ASSERT_TRUE(copied.keep_first(k_page_size));
+    EXPECT_FALSE(CopiedBytes::room_for(k_size).bytes().empty());
+  }
 }
 
 Block block_of(std::size_t pages, std::byte first) {

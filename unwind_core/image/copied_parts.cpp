@@ -16,8 +16,8 @@ std::span<std::byte> CopiedParts::room(std::size_t size) noexcept {
     return found;
   }
   if (large_count_ == large_.size()) return {};
-  Block& block = large_[large_count_];
-  block = Block::whole(size);
+  KeptBlock& block = large_[large_count_];
+  block = KeptBlock::whole(size);
   if (block.empty()) return {};
   ++large_count_;
   return block.bytes();
@@ -45,8 +45,8 @@ std::uint64_t CopiedParts::offset_of(std::span<const std::byte> part) const noex
   return found;
 }
 
-Block CopiedParts::take(std::span<const std::byte> part) noexcept {
-  for (Block& block : large_)
+KeptBlock CopiedParts::take(std::span<const std::byte> part) noexcept {
+  for (KeptBlock& block : large_)
     if (!block.empty() && block.bytes().data() == part.data() && block.bytes().size() == part.size())
       return std::move(block);
   return {};

@@ -33,7 +33,7 @@ class CopiedParts {
   std::uint64_t offset_of(std::span<const std::byte> part) const noexcept;
   /// Returns the memory of a part; the part then lives as long as the returned block. The result is empty when the
   /// memory holds other parts, too.
-  Block take(std::span<const std::byte> part) noexcept;
+  KeptBlock take(std::span<const std::byte> part) noexcept;
 
   /// The strings and symbols of the largest programs take some 100 MiB.
   static constexpr std::uint64_t k_most_bytes = std::uint64_t{512} << 20;
@@ -57,7 +57,7 @@ class CopiedParts {
   std::uint64_t copied_ = 0;
   std::array<Part, 32> parts_{};
   std::size_t count_ = 0;
-  std::array<Block, 16> large_{};
+  std::array<KeptBlock, 16> large_{};
   std::size_t large_count_ = 0;
   std::size_t small_used_ = 0;
   std::array<std::byte, 32 * 1024> small_;  // the kernel provides no memory for pages that are not used

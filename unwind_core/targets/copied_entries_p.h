@@ -24,7 +24,7 @@ class CopiedBytes {
     constexpr std::size_t k_few = std::size_t{64} << 10;
     CopiedBytes room;
     if (size > k_few) {
-      room.many_ = Block::whole(size);
+      room.many_ = KeptBlock::whole(size);
     } else if (size != 0) {
       room.few_.reset(static_cast<std::byte*>(allocate(size)));
       room.count_ = room.few_ ? size : 0;
@@ -43,7 +43,7 @@ class CopiedBytes {
  private:
   HeapArray<std::byte> few_;
   std::size_t count_ = 0;  // number of bytes on the heap
-  Block many_;
+  KeptBlock many_;
 };
 
 /// Has room for all of a section, and copies requested parts, in pieces of several pages: a walk needs some entries of

@@ -74,6 +74,15 @@ class KeptBlock : Block {
   ~KeptBlock() { discount(bytes().size()); }
   KeptBlock(KeptBlock&&) noexcept = default;
   KeptBlock& operator=(KeptBlock&&) noexcept = default;
+  /// Makes a block by map_memory_at_once() if there is room.
+  static KeptBlock whole(std::size_t size) noexcept { return has_room() ? Block::whole(size) : Block(); }
+  bool resize(std::size_t size) noexcept {
+    const std::size_t before = bytes().size();
+    if (!Block::resize(size)) return false;
+    count(size);
+    discount(before);
+    return true;
+  }
 
   static bool has_room() noexcept { return held_.load() < k_most_bytes; }
   /// Counts what is kept in other blocks.
