@@ -1,6 +1,9 @@
 // A core file as a target: whoever made the core, it shows the stacks that the process saw when it lived. A core that
 // is cut, or a file that is no core, gives the remaining frames, or the reason why there are none.
 #include <elf.h>
+#ifdef HAS_ZLIB
+#include <zlib.h>
+#endif
 
 #include <algorithm>
 #include <cstring>
@@ -443,6 +446,28 @@ TEST(CoreFile, HasItsNotesInASectionWhereNoSegmentHasThem) {
   ASSERT_EQ(core->threads().size(), 1u);
   EXPECT_EQ(core->threads()[0].id, 7);
 }
+
+#ifdef HAS_ZLIB
+TEST(CoreFile, HasNoThreadsInCompressedNotes) {
+  for (const bool is_compressed : {false, true}) {
+    ElfBuilder core(true, false);
+    core.type = ET_CORE;
+    RawBytes notes =
+        core.note("CORE", NT_PRSTATUS, core.bytes().fill(112 + 27 * 8 + 8, 0).put(32, 7, 4).string()).vector();
+    if (is_compressed) {
+      uLongf size = ::compressBound(notes.size());
+      RawBytes stream(size), all = core.bytes().u32(ELFCOMPRESS_ZLIB).u32(0).u64(notes.size()).u64(4).vector();
+      ASSERT_EQ(::compress(reinterpret_cast<Bytef*>(stream.data()), &size, reinterpret_cast<const Bytef*>(notes.data()),
+                           notes.size()),
+                Z_OK);
+      all.insert(all.end(), stream.begin(), stream.begin() + static_cast<std::ptrdiff_t>(size));
+      notes = all;
+    }
+    core.sections = {{"note", SHT_NOTE, notes, 0, is_compressed ? std::uint64_t{SHF_COMPRESSED} : 0}};
+    EXPECT_NE(bool(open_bytes(core.build())), is_compressed);
+  }
+}
+#endif
 
 /// The registers are found by the threads' numbers: eight times as many threads take eight times as long, not 64 times.
 TEST(CoreFile, MayHaveMoreThreadsThanAnyProgram) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "jitunwind/unwind_core/image/compressed/decompress_internal.h"
 #include "jitunwind/unwind_core/sort_by_internal.h"
 #include "jitunwind/unwind_core/targets/core_file_internal.h"
 
@@ -96,7 +95,7 @@ Addr CoreFile::auxiliary(std::uint64_t tag) const noexcept {
 }
 
 /// Reads segments of notes, as far as the file reaches. If there are none, as after tools that keep only sections,
-/// sections of notes are read.
+/// sections of notes are read. No tool compresses these, and few bytes could make millions of threads.
 void CoreFile::read_notes() {
   std::size_t count = 0;
   for (std::size_t i = 0; i < image_->segment_count() && count < k_most_note_segments; ++i) {
@@ -107,9 +106,9 @@ void CoreFile::read_notes() {
   }
   for (std::size_t i = 0; i < image_->section_count() && threads_.empty() && count < k_most_note_segments; ++i) {
     const ElfSection s = image_->section(i);
-    if (s.type != SHT_NOTE) continue;
+    if (s.type != SHT_NOTE || (s.flags & SHF_COMPRESSED) != 0) continue;
     ++count;
-    if (const auto read = read_section(*image_, s)) take_notes(read->bytes, s.alignment);
+    take_notes(image_->contents(s), s.alignment);
   }
 }
 
