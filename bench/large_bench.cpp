@@ -7,6 +7,8 @@
 //                                one, a call site with two arguments on the stack, or an early return
 //   compile_code/RUNTIME/N       a function with a loop of N instructions, compiled by a Compiler, added and released
 //   build/jitunwind/N            an item is an instruction that changes SP: described, and built
+//   own_description/build|marks  a procedure like no other, of ten instructions with two returns: described, registered
+//                                and cancelled
 //   register_size/jitunwind/N    an item is a procedure of so many instructions that change SP: registered, cancelled
 //   throw_by_rows/first|next/N   an item is a row of the procedure at whose end the exception passes
 //   throw_everywhere/in_order|at_random/N   an item is a row; the first throws from every 514 bytes of the procedure
@@ -90,6 +92,34 @@ void register_size(benchmark::State& state, std::size_t size) {
   const LongCode code(size);
   const jitunwind::Description description = code.describe();
   for (auto _ : state) benchmark::DoNotOptimize(code.registered(description));
+  state.SetItemsProcessed(state.iterations());
+}
+
+/// Ten instructions with two returns. No two numbers give the same shape.
+template <class Recorder>
+void say_own(Recorder& frame, std::int64_t number) {
+  using namespace jitunwind::x86_64;
+  const std::int64_t bytes = 8 * (number % 100'000 + 1), exit = 40 + number / 100'000 % 100;
+  frame.push({0, 1}, rbp).push({1, 2}, rbx).allocate({2, 9}, bytes);
+  frame.remember().deallocate({exit, exit + 7}, bytes).pop({exit + 7, exit + 8}, rbx).pop({exit + 8, exit + 9}, rbp);
+  frame.restore({exit + 9, exit + 10}).deallocate({-10, -3}, bytes).pop({-3, -2}, rbx).pop({-2, -1}, rbp);
+}
+
+void own_description(benchmark::State& state, bool builds) {
+  static std::array<unsigned char, 256> code;
+  const jitunwind::Code place{.start = reinterpret_cast<std::uintptr_t>(code.data()), .size = code.size()};
+  jitunwind::x86_64::Marks marks;
+  std::int64_t number = 0;
+  for (auto _ : state) {
+    if (builds) {
+      auto builder = jitunwind::x86_64::describe();
+      say_own(builder, ++number);
+      if (!jitunwind::register_code(builder.build().value(), place)) std::exit(3);
+    } else {
+      say_own(marks, ++number);
+      if (!jitunwind::register_code(marks, place)) std::exit(3);
+    }
+  }
   state.SetItemsProcessed(state.iterations());
 }
 
@@ -303,6 +333,9 @@ void add_asmjit_benchmarks() {
 #endif
 
 void add_benchmarks() {
+  for (const bool builds : {true, false})
+    benchmark::RegisterBenchmark(builds ? "own_description/build" : "own_description/marks",
+                                 [=](auto& state) { own_description(state, builds); });
   for (const std::size_t size : k_sizes) {
     const std::string number = std::to_string(size);
     benchmark::RegisterBenchmark(("build/jitunwind/" + number).c_str(), [=](auto& state) { build(state, size); });

@@ -16,6 +16,9 @@
 //                    .region(-5).add(1, rsp, +8)...build();
 //
 // Frames that neither level can express are given as rows: .row_at(0x12, "cfa=[rbp-8] rbx=[cfa-24] ra=[cfa-8]").
+//
+// x86_64::Marks has the same functions for code that is like no other: register_code() registers what they record as it
+// is, without build().
 #pragma once
 
 #include <cstddef>
@@ -24,10 +27,12 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <type_traits>
 #include <typeinfo>
 #include <utility>
 
 #include "jitunwind/builders/cpu_register.h"
+#include "jitunwind/builders/draft/mark_recorder.h"
 #include "jitunwind/builders/draft/procedure_draft.h"
 
 #pragma GCC visibility push(default)
@@ -49,28 +54,36 @@ struct ProbeLoop {
 /// An instruction takes effect after its last byte, so that rows are right at every instruction. Offsets from SP and
 /// frame pointer are those after the instruction. A register that no idiom names holds its caller's value. Reloads
 /// (pop, ldp, ldr) need no idiom of their own if their slot is released by the same or a later instruction.
-template <class Cpu>
+///
+/// `Recorder` is MarkRecorder for Marks, which register_code() takes as they are; they have no build(). They lack what
+/// directives of one region cannot express: region(), rows, call sites, handled_by(), op().
+template <class Cpu, class Recorder = ProcedureDraft>
 class ProcedureBuilder {
+  static constexpr bool k_builds = std::is_same_v<Recorder, ProcedureDraft>;
+  static constexpr bool k_any_cpu = !requires { Cpu::arch(); };
+
  public:
   using Reg = CpuRegister<Cpu>;
 
-  explicit ProcedureBuilder(std::string_view name = {}) : draft_(Cpu::arch(), name) {}
+  explicit ProcedureBuilder(std::string_view name = {}) requires(k_builds) : recorder_(Cpu::arch(), name) {}
+  ProcedureBuilder() requires(!k_builds) : recorder_(Cpu::arch()) {}
   /// Makes a builder for a CPU that is chosen at run time; `Cpu` has no table then.
-  ProcedureBuilder(const Arch& arch, std::string_view name) requires(!requires { Cpu::arch(); }) : draft_(arch, name) {}
+  ProcedureBuilder(const Arch& arch, std::string_view name) requires(k_builds&& k_any_cpu) : recorder_(arch, name) {}
+  explicit ProcedureBuilder(const Arch& arch) requires(!k_builds && k_any_cpu) : recorder_(arch) {}
 
   // The procedure as a whole.
 
   /// Sets the exact size of the procedure. Idioms may then lie anywhere, and register_code() accepts this size only. A
   /// procedure without it places the code after the body from the end, by negative offsets or by a negative region.
-  ProcedureBuilder& size(std::uint64_t bytes) { return draft_.set_size(bytes), *this; }
+  ProcedureBuilder& size(std::uint64_t bytes) { return recorder_.set_size(bytes), *this; }
   /// Address of the personality routine, of type _Unwind_Personality_Fn.
-  ProcedureBuilder& personality(Addr handler) { return draft_.set_personality(handler), *this; }
+  ProcedureBuilder& personality(Addr handler) { return recorder_.set_personality(handler), *this; }
   /// Address of language-specific data in place of a table made of call_site(); Code::lsda overrides it.
-  ProcedureBuilder& lsda(Addr address) { return draft_.set_lsda(address), *this; }
+  ProcedureBuilder& lsda(Addr address) { return recorder_.set_lsda(address), *this; }
   /// Value of the global pointer, on CPUs that have one.
-  ProcedureBuilder& gp(Addr value) { return draft_.set_gp(value), *this; }
+  ProcedureBuilder& gp(Addr value) { return recorder_.set_gp(value), *this; }
   /// Declares an end with the frame in place, in a jump or a call that does not return; else build() refuses it.
-  ProcedureBuilder& ends_without_return() { return draft_.set_ends_without_return(), *this; }
+  ProcedureBuilder& ends_without_return() { return recorder_.set_ends_without_return(), *this; }
 
   // Idioms that build the frame.
 
@@ -224,13 +237,13 @@ class ProcedureBuilder {
   /// An early return in the middle of the procedure. remember() marks the state of the body; the epilogue follows;
   /// restore() names the instruction that leaves (ret, a tail jump). Code after it has the state remembered last. One
   /// remember() serves any number of early returns.
-  ProcedureBuilder& remember() { return draft_.remember(), *this; }
-  ProcedureBuilder& restore(Instruction leaving) { return draft_.restore(leaving), *this; }
+  ProcedureBuilder& remember() { return recorder_.remember(), *this; }
+  ProcedureBuilder& restore(Instruction leaving) { return recorder_.restore(leaving), *this; }
 
   // Idioms for calls.
 
   /// call: changes nothing, but lets build() check that a walk can leave the frame during the call (e_lr).
-  ProcedureBuilder& call(Instruction at) { return draft_.add_call(at), *this; }
+  ProcedureBuilder& call(Instruction at) { return recorder_.add_call(at), *this; }
   /// call of a procedure that pops `bytes` of arguments when it returns. SP moves after the call only.
   ProcedureBuilder& callee_pops(Instruction call, std::int64_t bytes) {
     return instruction(idiom("callee_pops", {}, bytes), call, {add_sp(bytes)});
@@ -245,59 +258,69 @@ class ProcedureBuilder {
   /// The frame at the landing pad is the frame during the call, SP and preserved registers included. rax (x0) holds the
   /// _Unwind_Exception*, rdx (x1) the selector of the reason. The C++ personality routine reads the table unless
   /// personality() names another. Sites may come in any order, and must not overlap.
-  ProcedureBuilder& call_site(Instruction calls, std::int64_t landing_pad) {
-    return draft_.call_site(calls, landing_pad), *this;
+  ProcedureBuilder& call_site(Instruction calls, std::int64_t landing_pad) requires(k_builds) {
+    return recorder_.call_site(calls, landing_pad), *this;
   }
   /// Lands to catch exceptions of this type, or of a type derived from it. The selector is selector(type). The code
   /// calls __cxa_begin_catch(rax), and later __cxa_end_catch(). Null is an error.
-  ProcedureBuilder& catches(const std::type_info& type) { return draft_.catches(&type), *this; }
-  ProcedureBuilder& catches(const std::type_info* type) { return draft_.catches(type), *this; }
+  ProcedureBuilder& catches(const std::type_info& type) requires(k_builds) { return recorder_.catches(&type), *this; }
+  ProcedureBuilder& catches(const std::type_info* type) requires(k_builds) { return recorder_.catches(type), *this; }
   /// Lands to catch everything: foreign exceptions too, and the forced unwinding of pthread_cancel() and
   /// pthread_exit(), which must be thrown again. The selector is selector(nullptr).
-  ProcedureBuilder& catches_all() { return draft_.catches_all(), *this; }
+  ProcedureBuilder& catches_all() requires(k_builds) { return recorder_.catches_all(), *this; }
   /// An exception specification: lands, with a negative selector, for exceptions of other types than these, to call
   /// __cxa_call_unexpected(rax). An empty list lands for every exception.
-  ProcedureBuilder& allows(std::initializer_list<const std::type_info*> types) {
-    return draft_.allows({types.begin(), types.size()}), *this;
+  ProcedureBuilder& allows(std::initializer_list<const std::type_info*> types) requires(k_builds) {
+    return recorder_.allows({types.begin(), types.size()}), *this;
   }
-  ProcedureBuilder& allows(std::span<const std::type_info* const> types) { return draft_.allows(types), *this; }
+  ProcedureBuilder& allows(std::span<const std::type_info* const> types) requires(k_builds) {
+    return recorder_.allows(types), *this;
+  }
   /// Lands with selector 0 for exceptions that a frame above catches, to run code and call _Unwind_Resume(rax).
-  ProcedureBuilder& cleans_up() { return draft_.cleans_up(), *this; }
+  ProcedureBuilder& cleans_up() requires(k_builds) { return recorder_.cleans_up(), *this; }
   /// An exception that leaves a call in these bytes ends in std::terminate(), as in a noexcept function.
-  ProcedureBuilder& terminates(Instruction calls) { return draft_.terminates(calls), *this; }
+  ProcedureBuilder& terminates(Instruction calls) requires(k_builds) { return recorder_.terminates(calls), *this; }
   /// The value of rdx at a landing pad for this type, null for catches_all(): 1, 2, ... in the order in which types are
   /// first named, this call included.
-  int selector(const std::type_info& type) { return draft_.selector(&type); }
-  int selector(std::nullptr_t) { return draft_.selector(nullptr); }
+  int selector(const std::type_info& type) requires(k_builds) { return recorder_.selector(&type); }
+  int selector(std::nullptr_t) requires(k_builds) { return recorder_.selector(nullptr); }
 
   /// Sets a handler that decides what exceptions do to each frame of the procedure, in place of call sites. The
   /// description and every procedure registered with it keep the handler. An empty handler is an error.
-  ProcedureBuilder& handled_by(FrameHandler handler) { return draft_.set_frame_handler(std::move(handler)), *this; }
+  ProcedureBuilder& handled_by(FrameHandler handler) requires(k_builds) {
+    return recorder_.set_frame_handler(std::move(handler)), *this;
+  }
 
   // Frames built elsewhere.
 
   /// The frame at the entry of this code: a cold part, a second entry point, an on-stack replacement. `sp_distance` is
   /// CFA - SP where it is known and the row does not contain it. The row is written as empty regions of directives,
   /// which are read back and compared. Rows that directives cannot express are refused: use row_at(0, row).
-  ProcedureBuilder& entry_state(const FrameRow& row, std::optional<std::int64_t> sp_distance = {}) {
-    return draft_.entry_state(row, sp_distance), *this;
+  ProcedureBuilder& entry_state(const FrameRow& row, std::optional<std::int64_t> sp_distance = {}) requires(k_builds) {
+    return recorder_.entry_state(row, sp_distance), *this;
   }
-  ProcedureBuilder& entry_state(std::string_view row, std::optional<std::int64_t> sp_distance = {}) {
-    return draft_.entry_state(row, sp_distance), *this;
+  ProcedureBuilder& entry_state(std::string_view row, std::optional<std::int64_t> sp_distance = {}) requires(k_builds) {
+    return recorder_.entry_state(row, sp_distance), *this;
   }
 
   /// The row from this code offset on (negative: from the end). It holds up to the next given row, or to the next
   /// instruction after which the other directives and idioms change the row. Any row is allowed: the procedure is
   /// registered as call frame information instead of directives. Expressions are copied.
-  ProcedureBuilder& row_at(std::int64_t offset, const FrameRow& row) { return draft_.row_at(offset, row), *this; }
-  ProcedureBuilder& row_at(std::int64_t offset, std::string_view row) { return draft_.row_at(offset, row), *this; }
+  ProcedureBuilder& row_at(std::int64_t offset, const FrameRow& row) requires(k_builds) {
+    return recorder_.row_at(offset, row), *this;
+  }
+  ProcedureBuilder& row_at(std::int64_t offset, std::string_view row) requires(k_builds) {
+    return recorder_.row_at(offset, row), *this;
+  }
 
   // Directives. `when` counts instruction units (bytes on x86-64, instructions on AArch64) from the start of the
   // region. The directive takes effect after the instruction with this unit; a negative one, at the region's start.
 
   /// Begins the next region, of so many units. 0 is an empty region, whose directives take effect at once; a negative
   /// count is the last units of the procedure. A procedure without region() is one region.
-  ProcedureBuilder& region(std::int32_t insn_count) { return draft_.open_region(insn_count), *this; }
+  ProcedureBuilder& region(std::int32_t insn_count) requires(k_builds) {
+    return recorder_.open_region(insn_count), *this;
+  }
 
   /// The caller's `reg` is in another register, or at an offset from SP or the frame pointer, from `when` on.
   ProcedureBuilder& save_reg(std::int32_t when, Reg reg, Reg in) {
@@ -332,15 +355,18 @@ class ProcedureBuilder {
   ProcedureBuilder& stop() { return directive(-1, Directive::stop()); }
   /// Any of these, for generators that choose the directive at run time.
   ProcedureBuilder& directive(std::int32_t when, const DraftDirective& directive) {
-    return draft_.directive(when, directive), *this;
+    return recorder_.directive(when, directive), *this;
   }
   /// Any directive unchanged, with registers by libunwind number.
-  ProcedureBuilder& op(const unw_dyn_op_t& raw) { return draft_.raw(raw), *this; }
+  ProcedureBuilder& op(const unw_dyn_op_t& raw) requires(k_builds) { return recorder_.raw(raw), *this; }
 
   // The result.
 
   /// Chooses the format, shares the frame shape, and checks everything that docs/directives.md "Validation" lists.
-  Result<Description, BuildError> build() const { return draft_.build(); }
+  Result<Description, BuildError> build() const requires(k_builds) { return recorder_.build(); }
+
+  /// Returns the directives that register_code() registers.
+  Recorder& recorder() noexcept requires(!k_builds) { return recorder_; }
 
  private:
   using Directive = DraftDirective;
@@ -349,7 +375,7 @@ class ProcedureBuilder {
     if constexpr (requires { Cpu::arch(); })
       return Cpu::arch();
     else
-      return draft_.arch();
+      return recorder_.arch();
   }
   std::int64_t word() const noexcept { return arch().word_size; }
   /// Wraps around on overflow; build() refuses such numbers.
@@ -363,9 +389,9 @@ class ProcedureBuilder {
     return {name, regs, number};
   }
   ProcedureBuilder& instruction(const Idiom& idiom, Instruction at, std::initializer_list<Directive> directives) {
-    return draft_.instruction(idiom, at, directives), *this;
+    return recorder_.instruction(idiom, at, directives), *this;
   }
-  ProcedureDraft draft_;
+  Recorder recorder_;
 };
 
 }  // namespace jitunwind

@@ -18,6 +18,7 @@ struct Cpu {
 
 using Reg = CpuRegister<Cpu>;
 using Builder = ProcedureBuilder<Cpu>;
+using Marks = ProcedureBuilder<Cpu, MarkRecorder>;
 
 inline constexpr Reg x0{0}, x1{1}, x2{2}, x3{3}, x4{4}, x5{5}, x6{6}, x7{7}, x8{8}, x9{9}, x10{10}, x11{11}, x12{12};
 inline constexpr Reg x13{13}, x14{14}, x15{15}, x16{16}, x17{17}, x18{18}, x19{19}, x20{20}, x21{21}, x22{22}, x23{23};

@@ -18,6 +18,7 @@ struct Cpu {
 
 using Reg = CpuRegister<Cpu>;
 using Builder = ProcedureBuilder<Cpu>;
+using Marks = ProcedureBuilder<Cpu, MarkRecorder>;
 
 inline constexpr Reg rax{0}, rdx{1}, rcx{2}, rbx{3}, rsi{4}, rdi{5}, rbp{6}, rsp{7};
 inline constexpr Reg r8{8}, r9{9}, r10{10}, r11{11}, r12{12}, r13{13}, r14{14}, r15{15};

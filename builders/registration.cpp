@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "jitunwind/builders/draft/handler_draft_p.h"
+#include "jitunwind/builders/draft/mark_recorder.h"
 #include "jitunwind/builders/released_registration_internal.h"
 #include "jitunwind/builders/shapes/row_table_p.h"
 #include "jitunwind/unwind_core/arch/arch.h"
@@ -17,7 +18,8 @@ extern "C" [[gnu::weak]] void __lsan_ignore_object(const void* block);
 namespace jitunwind {
 namespace {
 
-/// One allocation per procedure. The handlers it keeps, the LSDA record or table, and the name follow, in this order.
+/// One allocation per procedure. The handlers it keeps, the LSDA record or table, the region of marks, and the name
+/// follow, in this order.
 struct ProcedureBlock {
   unw_dyn_info_t info;  // first: the registry identifies a block by it
   void* user;           // Behind::user_word
@@ -43,37 +45,67 @@ void free_block(ProcedureBlock* block) noexcept {
 
 void free_procedure(void* info) noexcept { free_block(block_of(static_cast<unw_dyn_info_t*>(info))); }
 
-/// The values that follow from a description and its Code.
+/// The values that follow from a description or from marks, and the procedure's Code.
 struct Plan {
-  const Description& description;
-  const Code& code;
-  std::string_view name = code.name.empty() ? std::string_view(description.name()) : code.name;
-  Addr lsda = code.lsda != 0 ? code.lsda : description.lsda();
+  Plan(const Description& described, const Code& its_code)
+      : code(its_code),
+        name(its_code.name.empty() ? std::string_view(described.name()) : its_code.name),
+        facts{described.personality(), its_code.lsda != 0 ? its_code.lsda : described.lsda(), described.gp()},
+        format(described.format()),
+        shape(&described.shape()) {
+    if (described.handlers() && facts.lsda == described.lsda()) handlers = &described.handlers();
+  }
+  Plan(const MarkRecorder& marks, const Code& its_code)
+      : code(its_code), name(its_code.name), facts(marks.facts()), ops(marks.ops()), insn_count(marks.insn_count()) {
+    if (its_code.lsda != 0) facts.lsda = its_code.lsda;
+  }
 
-  bool keeps_handlers() const noexcept { return bool(description.handlers()) && lsda == description.lsda(); }
-  std::size_t handler_bytes() const noexcept { return keeps_handlers() ? sizeof(HandlersRef) : 0; }
-  std::size_t record_ops() const noexcept { return lsda == 0 ? 0 : code.landing_pad_base == 0 ? 2 : 3; }
+  const Code& code;
+  std::string_view name;
+  MarkRecorder::Facts facts;
+  int format = UNW_INFO_FORMAT_DYNAMIC;
+  const FrameShape* shape = nullptr;      // null for marks
+  const HandlersRef* handlers = nullptr;  // null: none are kept
+  std::span<const unw_dyn_op_t> ops;      // of marks
+  std::int32_t insn_count = 0;            // of their region
+
+  bool has_rows() const noexcept { return format != UNW_INFO_FORMAT_DYNAMIC; }
+  std::size_t handler_bytes() const noexcept { return handlers ? sizeof(HandlersRef) : 0; }
+  std::size_t record_ops() const noexcept { return facts.lsda == 0 ? 0 : code.landing_pad_base == 0 ? 2 : 3; }
+  std::size_t record_bytes() const noexcept { return record_ops() == 0 ? 0 : _U_dyn_region_info_size(record_ops()); }
   std::size_t payload_bytes() const noexcept {
-    if (description.shape().has_rows()) return RowTable::max_bytes(description.shape());
-    return record_ops() == 0 ? 0 : _U_dyn_region_info_size(record_ops());
+    if (has_rows()) return RowTable::max_bytes(*shape);
+    return record_bytes() + (ops.empty() ? 0 : _U_dyn_region_info_size(ops.size()));
   }
   std::size_t name_bytes() const noexcept { return name.empty() ? 0 : name.size() + 1; }
 };
 
-/// The shared list, or the private LSDA record that precedes it. The record is an empty region whose STOP hides the
-/// entries after it from every other reader (docs/directives.md, "Language-specific data").
-unw_dyn_region_info_t* region_list(const Plan& plan, std::byte* at) noexcept {
+/// The region of marks at `at`, or the shared list. Marks have no shape, and without any directive no region.
+unw_dyn_region_info_t* own_or_shared(const Plan& plan, std::byte* at) noexcept {
   // Readers do not write to the list; the structure has no const.
-  auto* const shared = const_cast<unw_dyn_region_info_t*>(plan.description.shape().regions());
+  if (plan.shape) return const_cast<unw_dyn_region_info_t*>(plan.shape->regions());
+  if (plan.ops.empty()) return nullptr;
+  auto* const region = reinterpret_cast<unw_dyn_region_info_t*>(at);
+  region->next = nullptr;
+  region->insn_count = plan.insn_count;
+  region->op_count = static_cast<std::uint32_t>(plan.ops.size());
+  std::memcpy(region->op, plan.ops.data(), plan.ops.size_bytes());
+  return region;
+}
+
+/// The list, or the private LSDA record that precedes it. The record is an empty region whose STOP hides the entries
+/// after it from every other reader (docs/directives.md, "Language-specific data").
+unw_dyn_region_info_t* region_list(const Plan& plan, std::byte* at) noexcept {
+  unw_dyn_region_info_t* const list = own_or_shared(plan, at + plan.record_bytes());
   const std::size_t ops = plan.record_ops();
-  if (ops == 0) return shared;
+  if (ops == 0) return list;
   auto* const record = reinterpret_cast<unw_dyn_region_info_t*>(at);
-  record->next = shared;
+  record->next = list;
   record->insn_count = 0;
   record->op_count = static_cast<std::uint32_t>(ops);
   unw_dyn_op_t* op = record->op;
   _U_dyn_op_stop(op++);
-  *op++ = _U_dyn_op(k_lsda_tag, 0, k_lsda_when, k_lsda_reg, plan.lsda);
+  *op++ = _U_dyn_op(k_lsda_tag, 0, k_lsda_when, k_lsda_reg, plan.facts.lsda);
   if (ops == 3) *op++ = _U_dyn_op(k_landing_pad_base_tag, 0, k_lsda_when, k_lsda_reg, plan.code.landing_pad_base);
   return record;
 }
@@ -82,15 +114,15 @@ Status fill(ProcedureBlock& block, const Plan& plan) noexcept {
   unw_dyn_info_t& info = block.info;
   info.start_ip = plan.code.start;
   info.end_ip = plan.code.start + plan.code.size;
-  info.gp = plan.description.gp();
-  info.format = plan.description.format();
+  info.gp = plan.facts.gp;
+  info.format = plan.format;
   std::byte* at = block.behind();
-  if (block.shape.has_rows()) {
-    const RowTable::Procedure procedure{{info.start_ip, info.end_ip}, plan.description.personality(), plan.lsda};
+  if (plan.has_rows()) {
+    const RowTable::Procedure procedure{{info.start_ip, info.end_ip}, plan.facts.personality, plan.facts.lsda};
     const Status encoded = RowTable::write(block.shape, procedure, at, info.u.rti);
     if (!encoded) return encoded;
   } else {
-    info.u.pi.handler = plan.description.personality();
+    info.u.pi.handler = plan.facts.personality;
     info.u.pi.regions = region_list(plan, at);
   }
   if (plan.name.empty()) return Done{};
@@ -101,28 +133,45 @@ Status fill(ProcedureBlock& block, const Plan& plan) noexcept {
   return Done{};
 }
 
-Result<unw_dyn_info_t*> make_procedure(const Description& description, const Code& code) noexcept {
-  if (host_arch() != nullptr && host_arch() != &description.arch())
+/// `fits`: of the description or the marks, to the size of the code.
+Status check_place(const Arch& arch, const Code& code, const Status& fits) noexcept {
+  if (host_arch() != nullptr && host_arch() != &arch)
     return Error{ErrorCode::invalid_argument, code.start, "described for another CPU than this process runs on"};
-  if (const Status fits = description.check_size(code.size); !fits) return fits.error();
+  if (!fits) return fits;
   if (code.start == 0) return Error{ErrorCode::e_range, 0, "code that starts at a null pointer"};
   if (code.start + code.size < code.start) return Error{ErrorCode::e_range, code.start, "code range wraps around"};
+  return Done{};
+}
 
-  if (code.lsda != 0 && description.handlers() && description.handlers()->frame_handler)
-    return Error{ErrorCode::invalid_argument, code.start, "language-specific data beside a frame handler"};
-
-  const Plan plan{description, code};
+Result<unw_dyn_info_t*> make_procedure(const Plan& plan) noexcept {
   const std::size_t bytes = sizeof(ProcedureBlock) + plan.handler_bytes() + plan.payload_bytes() + plan.name_bytes();
   void* const memory = allocate(bytes);
-  if (!memory) return Error{ErrorCode::out_of_memory, code.start, "no memory for the descriptor"};
-  auto* const block =
-      new (memory) ProcedureBlock{{}, code.user, description.shape(), bytes & SIZE_MAX >> 1, plan.keeps_handlers()};
-  if (block->keeps_handlers) std::construct_at(block->handlers(), description.handlers());
+  if (!memory) return Error{ErrorCode::out_of_memory, plan.code.start, "no memory for the descriptor"};
+  auto* const block = new (memory) ProcedureBlock{
+      {}, plan.code.user, plan.shape ? *plan.shape : FrameShape(), bytes & SIZE_MAX >> 1, plan.handlers != nullptr};
+  if (block->keeps_handlers) std::construct_at(block->handlers(), *plan.handlers);
   if (const Status filled = fill(*block, plan); !filled) {
     free_block(block);
     return filled.error();
   }
   return &block->info;
+}
+
+Result<unw_dyn_info_t*> make_procedure(const Description& description, const Code& code) noexcept {
+  if (const Status good = check_place(description.arch(), code, description.check_size(code.size)); !good)
+    return good.error();
+  if (code.lsda != 0 && description.handlers() && description.handlers()->frame_handler)
+    return Error{ErrorCode::invalid_argument, code.start, "language-specific data beside a frame handler"};
+  return make_procedure(Plan(description, code));
+}
+
+Result<unw_dyn_info_t*> register_made(const Result<unw_dyn_info_t*>& made) noexcept {
+  if (!made) return made;
+  if (const Status registered = register_procedure(*made, Behind::user_word); !registered) {
+    free_procedure(*made);
+    return registered.error();
+  }
+  return made;
 }
 
 /// LeakSanitizer does not scan the registry's memory, which holds the only pointer until the block is freed.
@@ -170,13 +219,17 @@ Result<RetireTicket> Registration::retire() noexcept {
 }
 
 Result<Registration> register_code(const Description& description, const Code& code) noexcept {
-  const auto made = make_procedure(description, code);
-  if (!made) return made.error();
-  if (const Status registered = register_procedure(*made, Behind::user_word); !registered) {
-    free_procedure(*made);
-    return registered.error();
-  }
-  return Registration(*made);
+  const auto registered = register_made(make_procedure(description, code));
+  if (!registered) return registered.error();
+  return Registration(*registered);
+}
+
+Result<Registration> register_marks(MarkRecorder& marks, const Code& code) noexcept {
+  const Status good = check_place(marks.arch(), code, marks.settle(code.size));
+  const auto registered = good ? register_made(make_procedure(Plan(marks, code))) : good.error();
+  marks.clear();
+  if (!registered) return registered.error();
+  return Registration(*registered);
 }
 
 /// The descriptors follow in the same allocation.

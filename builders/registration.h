@@ -13,6 +13,10 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
+class MarkRecorder;
+template <class Cpu, class Recorder>
+class ProcedureBuilder;
+
 /// The place of a description's code, and the properties of this one procedure.
 struct Code {
   Addr start = 0;             ///< first byte, in this process
@@ -60,6 +64,7 @@ class [[nodiscard]] Registration {
  private:
   friend class RegistrationBatch;
   friend Result<Registration> register_code(const Description& description, const Code& code) noexcept;
+  friend Result<Registration> register_marks(MarkRecorder& marks, const Code& code) noexcept;
   explicit Registration(unw_dyn_info_t* procedure) noexcept : procedure_(procedure) {}
 
   unw_dyn_info_t* procedure_ = nullptr;
@@ -74,6 +79,19 @@ Result<Registration> register_code(const Description& description, const Code& c
 inline Result<Registration> register_code(const Description& description, const void* start,
                                           std::size_t size) noexcept {
   return register_code(description, Code{.start = reinterpret_cast<std::uintptr_t>(start), .size = size});
+}
+
+/// Registers what marks have recorded, as it is, in one allocation, and forgets it, so that the object serves the next
+/// procedure. Nothing is checked but places and register numbers: a walk that meets directives which build() would
+/// refuse ends with an error. validate(*info(), arch) is the check of what was registered. Not signal-safe.
+///
+/// Errors: those of register_code() above; e_range, e_when: an instruction without bytes, or outside of the procedure;
+/// e_overlap: offsets from the end that lie in front of others, without size(); e_reg; e_label; too_deep: more than
+/// 65536 directives.
+Result<Registration> register_marks(MarkRecorder& marks, const Code& code) noexcept;
+template <class Cpu>
+Result<Registration> register_code(ProcedureBuilder<Cpu, MarkRecorder>& marks, const Code& code) noexcept {
+  return register_marks(marks.recorder(), code);
 }
 
 /// Many registered procedures with one lifetime: one wait takes all of them out. The rules of Registration apply.

@@ -18,6 +18,7 @@ struct Cpu {
 
 using Reg = CpuRegister<Cpu>;
 using Builder = ProcedureBuilder<Cpu>;
+using Marks = ProcedureBuilder<Cpu, MarkRecorder>;
 
 inline constexpr Reg r0{0}, r1{1}, r2{2}, r3{3}, r4{4}, r5{5}, r6{6}, r7{7}, r8{8}, r9{9}, r10{10}, r11{11}, r12{12};
 inline constexpr Reg r13{13}, r14{14}, r15{15}, r16{16}, r17{17}, r18{18}, r19{19}, r20{20}, r21{21}, r22{22};

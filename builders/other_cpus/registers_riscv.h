@@ -18,6 +18,7 @@ struct Cpu {
 
 using Reg = CpuRegister<Cpu>;
 using Builder = ProcedureBuilder<Cpu>;
+using Marks = ProcedureBuilder<Cpu, MarkRecorder>;
 
 inline constexpr Reg x0{0};
 inline constexpr Reg x1{1};  ///< the return address

@@ -18,6 +18,7 @@ struct Cpu {
 
 using Reg = CpuRegister<Cpu>;
 using Builder = ProcedureBuilder<Cpu>;
+using Marks = ProcedureBuilder<Cpu, MarkRecorder>;
 
 inline constexpr Reg eax{0}, ecx{1}, edx{2}, ebx{3}, esp{4};
 inline constexpr Reg ebp{5};  ///< the frame pointer

@@ -68,6 +68,27 @@ TEST(BuilderExample, DescribeRegisterWalk) {
   munmap(code, 4096);
 }
 
+TEST(BuilderExample, RegisterWithoutBuild) {
+  void* const code = mmap(nullptr, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(code, MAP_FAILED);
+  std::memcpy(code, k_code, sizeof k_code);
+  const auto start = reinterpret_cast<std::uintptr_t>(code);
+
+  using namespace jitunwind::x86_64;
+  Marks marks;  // serves one procedure after the other
+  marks.push({0, 1}, rbp).push({1, 2}, rbx).allocate({2, 3}, 8);
+  marks.deallocate({7, 11}, 8).pop({11, 12}, rbx).pop({12, 13}, rbp);
+  auto live = jitunwind::register_code(marks, {.start = start, .size = sizeof k_code, .name = "call_back"});
+  ASSERT_TRUE(live) << live.error().what;
+
+  reinterpret_cast<void (*)(void (*)())>(code)(record_names);
+  ASSERT_GE(names.size(), 3u);
+  EXPECT_EQ(names[1], "call_back");
+  EXPECT_NE(names[2].find("RegisterWithoutBuild"), std::string::npos) << names[2];
+  EXPECT_TRUE(live->cancel());
+  munmap(code, 4096);
+}
+
 TEST(BuilderExample, OneShapeForAnyBody) {
   using namespace jitunwind::x86_64;
   const auto framed = describe()

@@ -303,7 +303,8 @@ class Writer : FrameState {
   RandomFrame frame_;
 };
 
-void say_to(Builder& b, const Said& s) {
+template <class Recorder>
+void say_to(Recorder& b, const Said& s) {
   switch (s.kind) {
     case Kind::push:
       b.push(s.at, s.reg);
@@ -368,6 +369,10 @@ Result<Description, BuildError> described(const std::vector<Said>& said, std::ui
   Builder builder = describe("random").size(size);
   for (const Said& s : said) say_to(builder, s);
   return builder.build();
+}
+
+void mark(x86_64::Marks& marks, const std::vector<Said>& said) {
+  for (const Said& s : said) say_to(marks, s);
 }
 
 RandomFrame random_frame(std::mt19937_64& random) { return Writer(random).write(); }

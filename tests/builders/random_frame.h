@@ -44,6 +44,9 @@ struct Said {
 /// Makes the description of a procedure of that size from these statements.
 Result<Description, BuildError> described(const std::vector<Said>& said, std::uint64_t size);
 
+/// Says the same to marks.
+void mark(x86_64::Marks& marks, const std::vector<Said>& said);
+
 /// long f(void (*helper)(), long n): returns k_random_result by its n-th early return, or at its end if there is no
 /// such one.
 struct RandomFrame {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "jitunwind/builders/described_rows.h"
 #include "tests/builders/live_code.h"
 #include "tests/builders/random_frame.h"
 
@@ -66,6 +67,43 @@ TEST(RandomFrames, AreRightAtEveryInstruction) {
     instructions += run.reports[0].instructions;
   }
   std::printf("%llu instructions\n", static_cast<unsigned long long>(instructions));
+}
+
+/// Returns the rows of registered code that differ from those of its description, one a line.
+std::string differences(const Registration& live, const Description& description) {
+  const std::uint64_t size = live.range().size();
+  DescribedRows described_rows(description, size);
+  std::string text;
+  for (std::uint64_t at = 0; at < size; ++at) {
+    const auto wanted = described_rows.row(at);
+    FrameRow row;
+    const Status found =
+        directive_row(*live.info(), arch::x86_64, CodeAddress::interrupted(live.range().begin + at), nullptr, row);
+    if (!found || !wanted || row != *wanted)
+      text += "+" + std::to_string(at) + ": " + (found ? to_text(row, arch::x86_64) : found.error().text()) + "\n";
+  }
+  return text;
+}
+
+TEST(RandomFrames, OfMarksHaveTheRowsOfBuild) {
+  std::mt19937_64 random(3);
+  Marks marks;
+  for (std::size_t i = 0; i < how_many(); ++i) {
+    const RandomFrame frame = random_frame(random);
+    std::vector<Said> said = frame.said;
+    const auto size = static_cast<std::int64_t>(frame.code.size());
+    // Instructions may be said in any order and be counted from either end, as long as remember() is in its place.
+    if (std::ranges::count(said, Kind::remember, &Said::kind) == 0 && i % 2 == 0) std::ranges::shuffle(said, random);
+    if (i % 3 == 0)
+      for (Said& s : said)
+        if (s.kind != Kind::remember && random() % 2 == 0) s.at.begin -= size, s.at.end -= size;
+    const auto built = described(frame.said, frame.code.size());
+    ASSERT_TRUE(built) << built.error().text();
+    mark(marks.size(frame.code.size()), said);
+    const auto live = register_code(marks, {.start = 0x7a00'0000'0000, .size = frame.code.size()});
+    ASSERT_TRUE(live) << live.error().text() << text_of(said);
+    ASSERT_EQ(differences(*live, *built), "") << text_of(said) << built->to_text();
+  }
 }
 
 /// A change that makes the described code impossible, or impossible with this frame.

@@ -8,6 +8,8 @@
 #include <optional>
 #include <thread>
 
+#include "jitunwind/builders/registers_x86_64.h"
+#include "tests/builders/registered_code.h"
 #include "tests/registry/every_instruction.h"
 #include "tests/registry/procedures.h"
 
@@ -200,6 +202,38 @@ TEST_F(InterruptedWriter, LookupsAreRightAtEveryInstruction) {
   ASSERT_TRUE(cancel_procedure(&stays));
   std::printf("interrupted at %zu instructions, %zu lookups in handlers, all answers allowed\n", total_instructions_,
               total_lookups_);
+}
+
+// A walk may meet a procedure of marks while these are recorded, registered or cancelled: it has its row, or none.
+TEST(InterruptedMarks, HaveTheirRowOrNoneAtEveryInstruction) {
+  struct Rows {
+    test::RegisteredCode registered;
+    std::size_t rows = 0, without = 0;
+    Verdict verdict;
+    void look_up() noexcept {
+      MemoryWindow window;
+      Lookup lookup(registered.space(), CodeAddress::interrupted(k_code + 5), window);
+      FrameRow row;
+      const Found found = registered.space().find_row(lookup, row);
+      if (!found || !*found) return verdict.expect(found.has_value(), "error"), void(++without);
+      ++rows;
+      verdict.expect(row.cfa.kind == CfaRule::Kind::offset && row.cfa.offset == 48, "row", rows);
+    }
+  } rows;
+  EveryInstruction every;
+  for (int times = 0; times < 2; ++times)
+    every.run([](void* r) { static_cast<Rows*>(r)->look_up(); }, &rows,
+              [] {
+                using namespace x86_64;
+                Marks marks;
+                marks.push({0, 1}, rbx).allocate({1, 5}, 32).deallocate({-6, -2}, 32).pop({-2, -1}, rbx);
+                auto live = register_code(marks, {.start = k_code, .size = 64, .name = "marked"});
+                if (live) (void)live->cancel();
+              });
+  EXPECT_EQ(rows.verdict.text, nullptr) << rows.verdict.text << " " << rows.verdict.detail;
+  EXPECT_GT(rows.rows, 100u);
+  EXPECT_GT(rows.without, 100u);
+  std::printf("%zu lookups with the row, %zu without\n", rows.rows, rows.without);
 }
 
 // A lookup that is disturbed behind each of its instructions: the procedure that it looks for is replaced, in the same
