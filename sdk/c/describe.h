@@ -41,6 +41,11 @@ typedef struct ju_description ju_description;
 /** Makes a builder for code of `cpu`. `name` is copied; null: none. Free it with ju_builder_free(). Thread-safe.
     Errors: null_pointer, bad_value, bad_string, out_of_memory. */
 ju_status ju_describe(ju_cpu cpu, const char* name, ju_builder** builder, ju_error* error);
+/** Makes marks: a builder for code that is like no other, which ju_register_marks() registers as it is. All functions
+    below take it that directives of one region can express: not ju_region(), ju_op(), rows, entry states, call sites
+    and handlers; nor ju_build(). Allocates once, and for each function with more than 48 directives. Thread-safe.
+    Errors: null_pointer, bad_value, out_of_memory. */
+ju_status ju_describe_marks(ju_cpu cpu, ju_builder** marks, ju_error* error);
 /** Makes an independent copy of a builder. Errors: null_pointer, bad_handle, freed_handle, out_of_memory. */
 ju_status ju_builder_copy(const ju_builder* builder, ju_builder** copy, ju_error* error);
 /** Frees a builder. Null does nothing. Descriptions that it built stay. Errors: bad_handle, freed_handle. */

@@ -52,6 +52,13 @@ static inline void ju_code_init(ju_code* code, const void* start, size_t bytes) 
 ju_status ju_register(const ju_description* description, const ju_code* code, ju_registration** registration,
                       ju_error* error);
 
+/** Registers code with what marks have recorded, and forgets it, so that they serve the next procedure. Nothing is
+    checked but places and registers: a walk that meets a mistake which ju_build() would have found ends there. Errors:
+    those of ju_register(); the first mistake of a call that recorded; e_range, e_when: an instruction without bytes, or
+    outside of the procedure; e_overlap: offsets from the end lie in front of others, without ju_set_size(); e_reg;
+    e_label; too_deep; bad_value: the builder is none of ju_describe_marks(). */
+ju_status ju_register_marks(ju_builder* marks, const ju_code* code, ju_registration** registration, ju_error* error);
+
 /** Takes the procedure out in O(1), then waits for walks that read the description at this moment. On return nothing
     reads it, the code may be reused, and the handle is void. Null does nothing. Errors: bad_handle: the handle is not
     registered, and its memory stays unchanged; freed_handle; in_signal_handler: the procedure is still registered. */

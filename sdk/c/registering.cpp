@@ -2,6 +2,7 @@
 
 #include <mutex>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "jitunwind/builders/object_registration.h"
@@ -113,6 +114,19 @@ ju_status read_code(const ju_code* of_caller, Code& out, ju_error* error) {
   return tell(error, JU_BAD_STRING, "code.name");
 }
 
+/// `what`: a description, or marks.
+template <class What>
+ju_status register_code(What& what, const ju_code* code, ju_registration** registration, ju_error* error) {
+  if (!registration) return tell(error, JU_NULL_POINTER, "registration");
+  Code place;
+  if (const ju_status bad = read_code(code, place, error)) return bad;
+  auto registered = jitunwind::register_code(what, place);
+  if (!registered) return tell(error, registered.error(), "code");
+  *registration = reinterpret_cast<ju_registration*>(registered->release());
+  VoidRegistrations::remove(*registration);
+  return JU_OK;
+}
+
 ju_ticket ticket_of(const RetireTicket& ticket) noexcept { return {ticket.serial, ticket.batch, ticket.skipped}; }
 
 /// Cancellation takes out every registration it can; the library owns the handle unless it is still registered.
@@ -135,14 +149,20 @@ ju_status ju_register(const ju_description* description, const ju_code* code, ju
                       ju_error* error) {
   return answer(error, [&] {
     if (const ju_status bad = check(description, "description", error)) return bad;
-    if (!registration) return tell(error, JU_NULL_POINTER, "registration");
-    jitunwind::Code place;
-    if (const ju_status bad = jitunwind::c::read_code(code, place, error)) return bad;
-    auto registered = jitunwind::register_code(description->description, place);
-    if (!registered) return tell(error, registered.error(), "code");
-    *registration = reinterpret_cast<ju_registration*>(registered->release());
-    jitunwind::c::VoidRegistrations::remove(*registration);
-    return JU_OK;
+    return jitunwind::c::register_code(description->description, code, registration, error);
+  });
+}
+
+ju_status ju_register_marks(ju_builder* marks, const ju_code* code, ju_registration** registration, ju_error* error) {
+  return answer(error, [&] {
+    if (const ju_status bad = check(marks, "marks", error)) return bad;
+    auto* const recorded = std::get_if<jitunwind::c::AnyMarks>(&marks->recorder);
+    if (!recorded) return tell(error, JU_BAD_VALUE, 0, "marks", "a builder of ju_describe() is built: use ju_build()");
+    if (const ju_status misuse = std::exchange(marks->first_misuse, JU_OK); misuse != JU_OK) [[unlikely]] {
+      recorded->recorder().clear();
+      return tell(error, misuse, 0, "marks", std::exchange(marks->misuse, {}));
+    }
+    return jitunwind::c::register_code(*recorded, code, registration, error);
   });
 }
 

@@ -4,7 +4,10 @@
 #include <jitunwind/c.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <stdexcept>
+#include <string>
 #include <typeinfo>
 
 #include "tests/builders/placed_eh_frame.h"
@@ -38,6 +41,64 @@ TEST(CRegistrations, ComeAndGo) {
   ju_registered(&now, nullptr);
   EXPECT_EQ(now, before);
   EXPECT_EQ(ju_description_free(description), JU_OK);
+}
+
+TEST(CRegistrations, OfMarksThatServeOneProcedureAfterTheOther) {
+  const Code code(2);
+  ju_builder* marks = nullptr;
+  ASSERT_EQ(ju_describe_marks(JU_CPU_HOST, &marks, nullptr), JU_OK);
+  std::array<ju_registration*, 2> live{};
+  for (std::size_t i = 0; i < live.size(); ++i) {
+    Error error;
+    ju_code place;
+    ju_code_init(&place, code.at(i), sizeof k_call);
+    place.name = "marked";
+    describe_call(marks);
+    ju_set_size(marks, sizeof k_call);
+    ASSERT_EQ(ju_register_marks(marks, &place, &live[i], &error), JU_OK) << error.text;
+    Seen seen;
+    code.call(i)(walk_by_callback, &seen);
+    EXPECT_TRUE(is_complete(seen)) << seen.why;
+    EXPECT_EQ(std::count(seen.names.begin(), seen.names.end(), "marked"), 1);
+    EXPECT_THROW(code.call(i)([](void*) { throw 7; }, nullptr), int);
+  }
+  for (ju_registration* registration : live) EXPECT_EQ(ju_cancel(registration, nullptr), JU_OK);
+  EXPECT_EQ(ju_builder_free(marks), JU_OK);
+}
+
+TEST(CRegistrations, OfMarksNameMistakesOnce) {
+  const Code code;
+  ju_builder* marks = nullptr;
+  ju_builder* builder = nullptr;
+  ju_registration* live = nullptr;
+  ju_description* description = nullptr;
+  Error error;
+  ju_code place;
+  ju_code_init(&place, code.at(), sizeof k_call);
+  EXPECT_EQ(ju_describe_marks(static_cast<ju_cpu>(9999), &marks, &error), JU_BAD_VALUE);
+  EXPECT_EQ(ju_describe_marks(JU_CPU_HOST, nullptr, &error), JU_NULL_POINTER);
+  ASSERT_EQ(ju_describe_marks(JU_CPU_HOST, &marks, nullptr), JU_OK);
+  ASSERT_EQ(ju_describe(JU_CPU_HOST, "built", &builder, nullptr), JU_OK);
+  // Each kind has its own end.
+  EXPECT_EQ(ju_register_marks(builder, &place, &live, &error), JU_BAD_VALUE);
+  EXPECT_EQ(error.text, std::string("a builder of ju_describe() is built: use ju_build()"));
+  EXPECT_EQ(ju_build(marks, &description, &error), JU_BAD_VALUE);
+  EXPECT_EQ(error.text, std::string("marks are not built: use ju_register_marks()"));
+  // The registration reports what marks cannot express, and forgets it.
+  EXPECT_EQ(ju_row_at(marks, 0, "cfa=rsp+8 ra=[cfa-8]"), JU_BAD_VALUE);
+  EXPECT_EQ(ju_region(marks, 4), JU_BAD_VALUE);
+  EXPECT_EQ(ju_catches_all(marks), JU_BAD_VALUE);
+  EXPECT_EQ(ju_register_marks(marks, &place, &live, &error), JU_BAD_VALUE);
+  EXPECT_NE(std::string(error.text).find("ju_row_at: bad_value: marks have no such function"), std::string::npos)
+      << error.text;
+  ju_allocate(marks, 2, 2, 8);
+  EXPECT_EQ(ju_register_marks(marks, &place, &live, &error), JU_E_RANGE);
+  EXPECT_EQ(ju_register_marks(marks, nullptr, &live, &error), JU_NULL_POINTER);
+  EXPECT_EQ(ju_register_marks(marks, &place, nullptr, &error), JU_NULL_POINTER);
+  EXPECT_EQ(ju_register_marks(marks, &place, &live, &error), JU_OK) << error.text;
+  EXPECT_EQ(ju_cancel(live, nullptr), JU_OK);
+  EXPECT_EQ(ju_builder_free(builder), JU_OK);
+  EXPECT_EQ(ju_builder_free(marks), JU_OK);
 }
 
 TEST(CRegistrations, InBatches) {

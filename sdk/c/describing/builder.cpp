@@ -17,6 +17,11 @@ using jitunwind::c::tell;
   [=](auto& b, [[maybe_unused]] auto... r) -> void requires requires { b.call; } \
   { b.call; }
 
+// Such a call with a text.
+#define JITUNWIND_CALL_WITH_TEXT(call)                          \
+  [=](auto& b, auto text) -> void requires requires { b.call; } \
+  { b.call; }
+
 namespace jitunwind::c {
 namespace {
 
@@ -28,7 +33,8 @@ ju_status say_text(ju_builder* builder, const char* what, const char* text, Work
   return answer(nullptr, [&] {
     if (!text) return refuse(*builder, JU_NULL_POINTER, what, "no row");
     if (!read_string(text, row)) return refuse(*builder, JU_BAD_STRING, what, ju_status_text(JU_BAD_STRING));
-    return say(builder, what, [&](auto& b) { work(b, row); });
+    return say(
+        builder, what, [&](auto& b) -> void requires requires { work(b, row); } { work(b, row); });
   });
 }
 
@@ -63,8 +69,10 @@ ju_status say_it(ju_builder* builder, const Said& said) {
         return refuse(*builder, bad, said.what, error.text);
     if ((said.cpus & bit_of(*builder->arch)) == 0)
       return refuse(*builder, JU_NO_SUCH_INSTRUCTION, said.what, std::string(builder->arch->name) + " has none");
-    said.tell(builder->builder, said.work);
-    return JU_OK;
+    if (auto* const described = std::get_if<AnyBuilder>(&builder->recorder))
+      return said.tell(*described, said.work), JU_OK;
+    if (!said.mark) return refuse(*builder, JU_BAD_VALUE, said.what, "marks have no such function: use ju_describe()");
+    return said.mark(std::get<AnyMarks>(builder->recorder), said.work), JU_OK;
   });
 }
 
@@ -77,8 +85,19 @@ ju_status ju_describe(ju_cpu cpu, const char* name, ju_builder** builder, ju_err
     if (!arch) return tell(error, JU_BAD_VALUE, "cpu", static_cast<unsigned>(cpu));
     std::string_view text;
     if (!jitunwind::c::read_string(name, text)) return tell(error, JU_BAD_STRING, "name");
-    return jitunwind::c::hand_out(std::unique_ptr<ju_builder>(new ju_builder{.arch = arch, .builder = {*arch, text}}),
-                                  builder);
+    return jitunwind::c::hand_out(
+        std::unique_ptr<ju_builder>(new ju_builder{.arch = arch, .recorder = jitunwind::c::AnyBuilder(*arch, text)}),
+        builder);
+  });
+}
+
+ju_status ju_describe_marks(ju_cpu cpu, ju_builder** marks, ju_error* error) {
+  return answer(error, [&] {
+    if (!marks) return tell(error, JU_NULL_POINTER, "marks");
+    const jitunwind::Arch* const arch = jitunwind::c::arch_of(cpu);
+    if (!arch) return tell(error, JU_BAD_VALUE, "cpu", static_cast<unsigned>(cpu));
+    return jitunwind::c::hand_out(
+        std::unique_ptr<ju_builder>(new ju_builder{.arch = arch, .recorder = jitunwind::c::AnyMarks(*arch)}), marks);
   });
 }
 
@@ -232,7 +251,8 @@ ju_status ju_allows(ju_builder* builder, const void* const* type_infos, size_t c
   return answer(nullptr, [&] {
     std::vector<const std::type_info*> types(count);
     for (size_t i = 0; i < count; ++i) types[i] = jitunwind::c::type_of(type_infos[i]);
-    return say(builder, "ju_allows", [&](auto& b) { b.allows(std::span<const std::type_info* const>(types)); });
+    const std::span<const std::type_info* const> all = types;
+    return say(builder, "ju_allows", JITUNWIND_CALL(allows(all)));
   });
 }
 ju_status ju_cleans_up(ju_builder* builder) { return say(builder, "ju_cleans_up", JITUNWIND_CALL(cleans_up())); }
@@ -241,23 +261,24 @@ ju_status ju_terminates(ju_builder* builder, int64_t begin, int64_t end) {
 }
 int ju_selector(ju_builder* builder, const void* type_info) {
   int selector = 0;
-  (void)say(builder, "ju_selector", [&](auto& b) {
-    selector = type_info ? b.selector(*jitunwind::c::type_of(type_info)) : b.selector(nullptr);
-  });
+  (void)say(
+      builder, "ju_selector", [&](auto& b) -> void requires requires { b.selector(nullptr); } {
+        selector = type_info ? b.selector(*jitunwind::c::type_of(type_info)) : b.selector(nullptr);
+      });
   return selector;
 }
 
 // Frames built elsewhere.
 
 ju_status ju_entry_state(ju_builder* builder, const char* row) {
-  return jitunwind::c::say_text(builder, "ju_entry_state", row, [](auto& b, auto text) { b.entry_state(text); });
+  return jitunwind::c::say_text(builder, "ju_entry_state", row, JITUNWIND_CALL_WITH_TEXT(entry_state(text)));
 }
 ju_status ju_entry_state_at(ju_builder* builder, const char* row, int64_t sp_distance) {
   return jitunwind::c::say_text(builder, "ju_entry_state_at", row,
-                                [&](auto& b, auto text) { b.entry_state(text, sp_distance); });
+                                JITUNWIND_CALL_WITH_TEXT(entry_state(text, sp_distance)));
 }
 ju_status ju_row_at(ju_builder* builder, int64_t offset, const char* row) {
-  return jitunwind::c::say_text(builder, "ju_row_at", row, [&](auto& b, auto text) { b.row_at(offset, text); });
+  return jitunwind::c::say_text(builder, "ju_row_at", row, JITUNWIND_CALL_WITH_TEXT(row_at(offset, text)));
 }
 
 // Directives.

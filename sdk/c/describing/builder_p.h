@@ -1,4 +1,5 @@
-// The handles of builders and descriptions. A builder is the C++ builder for a CPU that is chosen at run time.
+// The handles of builders and descriptions. A builder is the C++ builder for a CPU that is chosen at run time, or its
+// marks.
 #pragma once
 
 #include <array>
@@ -7,6 +8,7 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <variant>
 
 #include "jitunwind/builders/every_cpu.h"
 #include "jitunwind/sdk/c/describe.h"
@@ -21,6 +23,7 @@ struct AnyCpu {
   static constexpr bool k_signs_return_address = true;
 };
 using AnyBuilder = ProcedureBuilder<AnyCpu>;
+using AnyMarks = ProcedureBuilder<AnyCpu, MarkRecorder>;
 
 /// A register consists of the CPU's number in ELF files and, below it, the register's number in DWARF.
 inline constexpr unsigned k_cpu_shift = 16;
@@ -39,8 +42,8 @@ struct ju_builder {
 
   jitunwind::c::Kind kind = k_kind;
   const jitunwind::Arch* arch;
-  jitunwind::c::AnyBuilder builder;
-  // Mistakes of C callers that the C++ builder cannot represent; ju_build() reports them first.
+  std::variant<jitunwind::c::AnyBuilder, jitunwind::c::AnyMarks> recorder;
+  // Mistakes of C callers that the C++ builder cannot represent; ju_build() and ju_register_marks() report them first.
   ju_status first_misuse = JU_OK;
   std::string misuse{};
   mutable std::string findings{};
@@ -78,6 +81,7 @@ struct Said {
   std::uint32_t cpus;  ///< cpus_with() of the call
   std::span<const ju_reg> regs;
   void (*tell)(AnyBuilder& builder, const void* work);
+  void (*mark)(AnyMarks& marks, const void* work);  ///< null: marks do not have it
   const void* work;
 };
 ju_status say_it(ju_builder* builder, const Said& said);
@@ -86,9 +90,13 @@ ju_status say_it(ju_builder* builder, const Said& said);
 template <class Work, class... Regs>
 ju_status say(ju_builder* builder, const char* what, Work work, Regs... regs) {
   const std::array<ju_reg, sizeof...(regs)> all{regs...};
-  const auto call = [&](AnyBuilder& b) { work(b, AnyBuilder::Reg(dwarf_of(regs))...); };
-  const auto tell = [](AnyBuilder& b, const void* w) { (*static_cast<decltype(&call)>(w))(b); };
-  return say_it(builder, {what, cpus_with<const Work, Regs...>(), all, tell, &call});
+  const auto call = [&](auto& b) { work(b, AnyBuilder::Reg(dwarf_of(regs))...); };
+  using Call = decltype(call);
+  const auto tell = [](AnyBuilder& b, const void* w) { (*static_cast<const Call*>(w))(b); };
+  void (*mark)(AnyMarks&, const void*) = nullptr;
+  if constexpr (std::is_invocable_v<const Work&, AnyMarks&, decltype((void)regs, AnyBuilder::Reg(RegNum{}))...>)
+    mark = [](AnyMarks& b, const void* w) { (*static_cast<const Call*>(w))(b); };
+  return say_it(builder, {what, cpus_with<const Work, Regs...>(), all, tell, mark, &call});
 }
 
 }  // namespace jitunwind::c

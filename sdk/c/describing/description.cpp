@@ -35,7 +35,9 @@ ju_status ju_build(const ju_builder* builder, ju_description** description, ju_e
   return answer(error, [&] {
     if (const ju_status bad = check(builder, "builder", error)) return bad;
     if (!description) return tell(error, JU_NULL_POINTER, "description");
-    const auto built = builder->builder.build();
+    const auto* const recorded = std::get_if<jitunwind::c::AnyBuilder>(&builder->recorder);
+    if (!recorded) return tell(error, JU_BAD_VALUE, 0, "builder", "marks are not built: use ju_register_marks()");
+    const auto built = recorded->build();
     builder->findings = builder->misuse + (built ? "" : built.error().text());
     if (builder->first_misuse != JU_OK) return tell(error, builder->first_misuse, 0, "builder", builder->findings);
     if (!built)

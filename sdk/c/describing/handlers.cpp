@@ -81,7 +81,9 @@ ju_status ju_handled_by(ju_builder* builder, ju_frame_handler handler, void* con
     const auto nothing = [](void*) {};
     const jitunwind::FrameHandler called = jitunwind::c::Callback{
         handler, std::shared_ptr<void>(context, release ? release : static_cast<void (*)(void*)>(nothing))};
-    return jitunwind::c::say(builder, "ju_handled_by", [&](auto& b) { b.handled_by(called); });
+    return jitunwind::c::say(
+        builder,
+        "ju_handled_by", [&](auto& b) -> void requires requires { b.handled_by(called); } { b.handled_by(called); });
   });
 }
 
