@@ -53,10 +53,11 @@ ju_status ju_register(const ju_description* description, const ju_code* code, ju
                       ju_error* error);
 
 /** Registers code with what marks have recorded, and forgets it, so that they serve the next procedure. Nothing is
-    checked but places and registers: a walk that meets a mistake which ju_build() would have found ends there. Errors:
-    those of ju_register(); the first mistake of a call that recorded; e_range, e_when: an instruction without bytes, or
-    outside of the procedure; e_overlap: offsets from the end lie in front of others, without ju_set_size(); e_reg;
-    e_label; too_deep; bad_value: the builder is none of ju_describe_marks(). */
+    checked but places and registers: mistakes that only ju_build() finds give wrong rows, and directives that
+   contradict each other end a walk that meets them. Errors: those of ju_register(); the first mistake of a call that
+   recorded; e_range, e_when: an instruction without bytes, or outside of the procedure; e_overlap: offsets from the end
+   lie in front of others, without ju_set_size(); e_reg; e_label; too_deep; bad_value: the builder is none of
+   ju_describe_marks(). */
 ju_status ju_register_marks(ju_builder* marks, const ju_code* code, ju_registration** registration, ju_error* error);
 
 /** Takes the procedure out in O(1), then waits for walks that read the description at this moment. On return nothing

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "jitunwind/builders/registers_x86_64.h"
+#include "jitunwind/builders/registration.h"
 #include "tests/builders/registered_code.h"
 #include "tests/registry/every_instruction.h"
 #include "tests/registry/procedures.h"

@@ -57,9 +57,9 @@ TEST(PublicHeader, BringsAlongNoPlumbing) {
   // 4 lines for <cstdint>, which newer standard libraries do not bring along.
   // 18 lines for registers that a callee has left alone: steps that are inline put them aside for rules.
   // 2 lines for a page that the kernel emulates: what is to be known of a CPU, likewise.
-  // A file, and 144 lines with those around it, for marks: they are recorded without a call.
+  // A file, and 145 lines with those around it, for marks: they are recorded without a call.
   // 2 lines for descriptions under another name: functions of a compiler share one, and each has its name.
-  constexpr std::size_t k_most_files = 40, k_most_lines = 3766;
+  constexpr std::size_t k_most_files = 40, k_most_lines = 3767;
   std::map<std::string, rules::SourceFile> files;
   add_with_includes("sdk/include/jitunwind/jitunwind.h", files);
   std::size_t lines = 0;
