@@ -127,7 +127,6 @@ TEST(CoreFile, OfAFaultInThePageThatTheKernelEmulatesHasItsCaller) {
 #endif
 
 /// Changes the kind of the core's note of mapped files.
-/// Changes the kind of the core's note of mapped files.
 void hide_files_note(const std::string& path) {
   std::string bytes = text_of_file(path);
   Elf64_Ehdr header;
