@@ -94,26 +94,6 @@ std::string AsmjitDescription::text() const {
   return text;
 }
 
-AsmjitDescription derivation::describe_trace(const CodeTrace& trace, const asmjit::CodeHolder& code) {
-  AsmjitDescription out;
-  FrameAnalysis analysis(trace, arch::x86_64);
-  analysis.run();
-  for (const TracedProcedure& procedure : analysis.procedures()) {
-    if (procedure.refusal) {
-      out.refusals.push_back(refusal_of(*procedure.refusal, procedure.name, code));
-      continue;
-    }
-    auto description = describe(analysis, procedure, trace, arch::x86_64);
-    if (!description) {
-      out.refusals.push_back(refusal_of(description.error(), procedure.name, code));
-      continue;
-    }
-    const std::uint64_t base = v::section_by_id(code, procedure.section)->offset();
-    out.procedures.push_back({procedure.name, base + procedure.begin, base + procedure.end, std::move(*description)});
-  }
-  return out;
-}
-
 AsmjitDescription describe_asmjit(asmjit::CodeHolder& code) {
   AsmjitDescription out;
   if (code.arch() != asmjit::Arch::kX64) {
@@ -122,8 +102,25 @@ AsmjitDescription describe_asmjit(asmjit::CodeHolder& code) {
   }
   if (auto known = derivation::describe_compiled(code)) return std::move(*known);
   const auto trace = trace_of(code);
-  if (trace) return derivation::describe_trace(*trace, code);
-  out.refusals.push_back(refusal_of(trace.error(), "", code));
+  if (!trace) {
+    out.refusals.push_back(refusal_of(trace.error(), "", code));
+    return out;
+  }
+  derivation::FrameAnalysis analysis(*trace, arch::x86_64);
+  analysis.run();
+  for (const derivation::TracedProcedure& procedure : analysis.procedures()) {
+    if (procedure.refusal) {
+      out.refusals.push_back(refusal_of(*procedure.refusal, procedure.name, code));
+      continue;
+    }
+    auto description = derivation::describe(analysis, procedure, *trace, arch::x86_64);
+    if (!description) {
+      out.refusals.push_back(refusal_of(description.error(), procedure.name, code));
+      continue;
+    }
+    const std::uint64_t base = v::section_by_id(code, procedure.section)->offset();
+    out.procedures.push_back({procedure.name, base + procedure.begin, base + procedure.end, std::move(*description)});
+  }
   return out;
 }
 

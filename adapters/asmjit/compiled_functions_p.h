@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "jitunwind/adapters/asmjit/asmjit_code.h"
-#include "jitunwind/adapters/asmjit/derivation/code_trace_p.h"
 
 namespace jitunwind::derivation {
 
@@ -16,8 +15,5 @@ namespace jitunwind::derivation {
 /// is found, or names a preserved register that the prologue has not saved. It is also so for frames that only rows
 /// describe. Throws std::bad_alloc. Thread-safe as describe_asmjit().
 std::optional<AsmjitDescription> describe_compiled(const ::asmjit::CodeHolder& code);
-
-/// Describes all procedures of a trace by following its instructions.
-AsmjitDescription describe_trace(const CodeTrace& trace, const ::asmjit::CodeHolder& code);
 
 }  // namespace jitunwind::derivation
