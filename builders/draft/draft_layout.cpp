@@ -188,14 +188,12 @@ unw_dyn_op_t DraftLayout::encode(const Placed& p, std::int32_t when) {
   unw_word_t value = static_cast<unw_word_t>(d.value);
   if (p.automatic_label) value = label_number(d.value);
   if (d.tag == UNW_DYN_SAVE_REG) value = static_cast<unw_word_t>(number_of(d.saved_in));
-  const bool names_register = d.tag == UNW_DYN_SAVE_REG || d.tag == UNW_DYN_SPILL_FP_REL ||
-                              d.tag == UNW_DYN_SPILL_SP_REL || d.tag == UNW_DYN_ADD;
-  return _U_dyn_op(d.tag, _U_QP_TRUE, when, names_register ? number_of(d.reg) : 0, value);
+  return _U_dyn_op(d.tag, _U_QP_TRUE, when, names_register(d.tag) ? number_of(d.reg) : 0, value);
 }
 
 int DraftLayout::number_of(RegNum reg) {
+  if (const int number = number_in_directives(arch_, reg); number >= 0) return number;
   const RegisterInfo* info = arch_.by_dwarf(reg);
-  if (info && info->libunwind >= 0) return info->libunwind;
   refuse(ErrorCode::e_reg, -1,
          info ? std::string(info->name) + " has no libunwind number: rows can name it, directives cannot"
               : std::string(arch_.name) + " has no register with DWARF number " + std::to_string(reg));

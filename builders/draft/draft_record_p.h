@@ -72,4 +72,12 @@ struct ProcedureDraft::Record {
 
 using DraftRecord = ProcedureDraft::Record;
 
+/// Returns the number by which directives name a register. -1: the CPU does not have it, or directives cannot name it.
+inline int number_in_directives(const Arch& arch, unsigned dwarf) noexcept {
+  const RegisterInfo* const info = arch.by_dwarf(dwarf);
+  return info ? info->libunwind : -1;
+}
+/// Whether directives of this kind have a register beside their value.
+constexpr bool names_register(int tag) noexcept { return tag >= UNW_DYN_SAVE_REG && tag <= UNW_DYN_ADD; }
+
 }  // namespace jitunwind

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "jitunwind/builders/draft/draft_record_p.h"
 #include "jitunwind/builders/draft/entry_state_p.h"
 #include "jitunwind/builders/shapes/region_list_p.h"
 #include "jitunwind/dyn_info/directives/directives.h"
@@ -128,12 +129,8 @@ Status interpreted(const Plan& plan, const Arch& arch, FrameRow& out) {
   for (const Directives& directives : plan) {
     RegionSpec& spec = specs.emplace_back();
     for (const DraftDirective& d : directives) {
-      const auto number = [&](RegNum reg) {
-        const RegisterInfo* info = arch.by_dwarf(reg);
-        return info ? info->libunwind : -1;
-      };
-      const auto value = d.tag == UNW_DYN_SAVE_REG ? number(d.saved_in) : d.value;
-      spec.ops.push_back(_U_dyn_op(d.tag, _U_QP_TRUE, 0, number(d.reg), value));
+      const auto value = d.tag == UNW_DYN_SAVE_REG ? number_in_directives(arch, d.saved_in) : d.value;
+      spec.ops.push_back(_U_dyn_op(d.tag, _U_QP_TRUE, 0, number_in_directives(arch, d.reg), value));
     }
   }
   const RegionList list(specs);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "jitunwind/builders/draft/draft_record_p.h"
 #include "jitunwind/dyn_info/directives/region_list_internal.h"
 #include "jitunwind/unwind_core/heap_internal.h"
 
@@ -52,13 +53,8 @@ void MarkRecorder::refuse_bytes(Instruction at) noexcept {
 
 /// False: the CPU has no such register, or directives cannot name it.
 bool MarkRecorder::number(unw_dyn_op_t& op) const noexcept {
-  const auto number_of = [&](unw_word_t dwarf) {
-    const RegisterInfo* const info = arch_->by_dwarf(static_cast<unsigned>(dwarf));
-    return info ? info->libunwind : -1;
-  };
-  const bool names_register = op.tag >= UNW_DYN_SAVE_REG && op.tag <= UNW_DYN_ADD;
-  const int reg = names_register ? number_of(static_cast<RegNum>(op.reg)) : 0;
-  const int in = op.tag == UNW_DYN_SAVE_REG ? number_of(op.val) : 0;
+  const int reg = names_register(op.tag) ? number_in_directives(*arch_, static_cast<RegNum>(op.reg)) : 0;
+  const int in = op.tag == UNW_DYN_SAVE_REG ? number_in_directives(*arch_, static_cast<unsigned>(op.val)) : 0;
   op.reg = static_cast<std::int16_t>(reg);
   if (op.tag == UNW_DYN_SAVE_REG) op.val = static_cast<unw_word_t>(in);
   return reg >= 0 && in >= 0;
