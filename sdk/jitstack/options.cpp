@@ -38,14 +38,14 @@ void declare(CLI::App& app, Parsed& parsed) {
   app.add_flag("--json", options.json, "One JSON document");
   app.add_flag("--hold", options.hold, "Processes stand still until they are walked, not only until they are copied");
   app.add_flag("--bold", options.bold, "Goes on by frame pointers where nothing is known of the code: marked guesses");
-  app.add_option("--watch", options.watch, "Look again and again for so many seconds; a flame graph and folded stacks")
+  app.add_option("--watch", options.watch, "Look again and again for so many seconds, and count the stacks")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.001, 1e6).description(""));
   app.add_option("--frequency", options.frequency, "How often a second --watch looks, 20 unless said otherwise")
       ->type_name("HZ")
       ->check(CLI::Range(0.001, 1000.0).description(""));
   app.add_option("--output", options.output,
-                 "Files of --watch: NAME.svg, NAME.folded; jitstack-PID otherwise. --perf writes them, too")
+                 "File of --watch: NAME.folded; jitstack-PID.folded otherwise. --perf writes it, too")
       ->type_name("NAME");
 }
 

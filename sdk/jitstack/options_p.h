@@ -28,7 +28,7 @@ struct Options {
   bool bold = false;
   double watch = 0;  ///< seconds; 0: once
   double frequency = 20;
-  std::string output{};  ///< of watch and perf, without ".svg"; "": the default
+  std::string output{};  ///< of watch and perf, without ".folded"; "": the default
 
   Guesses guesses() const noexcept { return bold ? Guesses::bold : Guesses::confirmed; }
 };

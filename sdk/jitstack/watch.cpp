@@ -7,10 +7,10 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
+#include <string>
 
 #include "jitunwind/sdk/jitstack/escaped_p.h"
-#include "jitunwind/sdk/jitstack/profile/profile_files_p.h"
+#include "jitunwind/sdk/jitstack/profile_p.h"
 #include "jitunwind/sdk/jitstack/terminal_p.h"
 
 namespace jitunwind::jitstack {
@@ -50,18 +50,12 @@ class Interrupts {
   sigset_t before_{};
 };
 
-std::string program_of(pid_t process) {
-  std::error_code failed;
-  return std::filesystem::read_symlink("/proc/" + std::to_string(process) + "/exe", failed);
-}
-
 class Watching {
  public:
   explicit Watching(const Options& options) : options_(options), process_(options.processes.front()) {}
 
   ExitStatus run() {
     const Interrupts interrupts;
-    program_ = program_of(process_);
     auto target = Target::attach(process_, options_.hold ? Target::Hold::while_attached : Target::Hold::to_copy);
     if (!target) return say(target.error().text()), ExitStatus::no_target;
     begin_ = Clock::now();
@@ -95,7 +89,7 @@ class Watching {
       if (!options_.threads.empty() && std::ranges::count(options_.threads, thread.id) == 0) continue;
       // Threads that have ended since they were listed have no stack.
       if (!target.registers(thread)) continue;
-      profile_.add(see(target, thread, Rows::no, options_.guesses()), program_);
+      profile_.add(see(target, thread, Rows::no, options_.guesses()));
     }
     ++looks_;
     target.let_go();
@@ -114,10 +108,7 @@ class Watching {
     progress_.clear();
     if (profile_.stacks() == 0) return say("No stack was seen: there is no such thread."), ExitStatus::no_target;
     const std::string output = options_.output.empty() ? "jitstack-" + std::to_string(process_) : options_.output;
-    const std::size_t slash = program_.rfind('/');
-    const std::string title =
-        program_.substr(slash == std::string::npos ? 0 : slash + 1) + ", process " + std::to_string(process_);
-    return write_profile(profile_, output, title, told() + ", whether threads run or wait");
+    return profile_.write(output, told() + ", whether threads run or wait");
   }
 
   void say(const std::string& text) {
@@ -127,7 +118,6 @@ class Watching {
 
   const Options& options_;
   pid_t process_;
-  std::string program_;
   Profile profile_;
   Progress progress_;
   Clock::time_point begin_;

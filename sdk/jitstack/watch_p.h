@@ -5,7 +5,7 @@
 
 namespace jitunwind::jitstack {
 
-/// Writes OUTPUT.folded and OUTPUT.svg, and says so on stdout. SIGINT, SIGTERM and the end of the process end it early;
+/// Writes OUTPUT.folded, and says so on stdout. SIGINT, SIGTERM and the end of the process end it early;
 /// the samples until then are written.
 ExitStatus watch(const Options& options);
 

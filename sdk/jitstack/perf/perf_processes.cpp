@@ -33,7 +33,6 @@ void PerfProcesses::map(Process& process, const Mapping& mapping) {
     return;
   }
   mappings_ += process.mapped.insert_or_assign(mapping.range.begin, mapping).second;
-  if (process.program.empty() && mapping.executable && mapping.is_of_file()) process.program = mapping.path;
 }
 
 void PerfProcesses::unmap(Process& process, AddrRange range) {
@@ -60,7 +59,6 @@ void PerfProcesses::unmap(Process& process, AddrRange range) {
 void PerfProcesses::forget_mappings(Process& process) {
   mappings_ -= process.mapped.size();
   process.mapped.clear();
-  process.program.clear();
   process.target.reset();
   process.is_mapped_as_before = false;
 }
@@ -82,7 +80,6 @@ void PerfProcesses::fork(const PerfForked& forked) {
     return;
   }
   child.mapped = parent->second.mapped;
-  child.program = parent->second.program;
   mappings_ += child.mapped.size();
 }
 
@@ -115,11 +112,6 @@ std::string PerfProcesses::name_of(const PerfSample& sample) const {
   if (process == all_.end()) return "";
   const auto name = process->second.names.find(sample.thread);
   return name == process->second.names.end() ? "" : name->second;
-}
-
-std::string PerfProcesses::program_of(pid_t process) const {
-  const auto found = all_.find(process);
-  return found == all_.end() ? "" : found->second.program;
 }
 
 }  // namespace jitunwind::jitstack

@@ -23,15 +23,12 @@ class PerfProcesses {
   Result<const Target*, TargetError> target_of(const PerfSample& sample);
   /// Returns "" if no record has named the thread.
   std::string name_of(const PerfSample& sample) const;
-  /// Returns the path of the program: the first file that was mapped executable.
-  std::string program_of(pid_t process) const;
   bool has_left_out() const noexcept { return has_left_out_; }
 
  private:
   struct Process {
     std::map<Addr, Mapping> mapped{};  ///< by where they begin; none overlap
     std::map<pid_t, std::string> names{};
-    std::string program{};
     std::optional<Target> target{};
     bool is_mapped_as_before = false;  ///< since the target's last renewal
   };

@@ -10,7 +10,7 @@
 #include "jitunwind/sdk/jitstack/escaped_p.h"
 #include "jitunwind/sdk/jitstack/output_p.h"
 #include "jitunwind/sdk/jitstack/perf/perf_processes_p.h"
-#include "jitunwind/sdk/jitstack/profile/profile_files_p.h"
+#include "jitunwind/sdk/jitstack/profile_p.h"
 
 namespace jitunwind::jitstack {
 namespace {
@@ -58,9 +58,9 @@ class Samples {
     if (broken_ != 0) say(std::to_string(broken_) + " records are broken, the first at " + first_broken_);
     if (options_.output.empty()) return end();
     if (profile_.stacks() == 0) return say("No sample is of user code."), ExitStatus::no_target;
-    return write_profile(
-        profile_, options_.output, options_.perf,
-        std::to_string(profile_.stacks()) + " samples, " + std::to_string(profile_.cut_short()) + " stacks cut short");
+    const auto cut_short = std::to_string(profile_.cut_short());
+    return profile_.write(options_.output,
+                          std::to_string(profile_.stacks()) + " samples, " + cut_short + " stacks cut short");
   }
 
  private:
@@ -93,7 +93,7 @@ class Samples {
     stack.thread.name = processes.name_of(sample);
     stack.moment = {sample.process, sample.time};
     if (!stack.is_whole()) status_ = std::max(status_, ExitStatus::cut_short);
-    if (!options_.output.empty()) return profile_.add(stack, processes.program_of(sample.process));
+    if (!options_.output.empty()) return profile_.add(stack);
     progress_.clear();
     output_->stack(stack);
   }
