@@ -18,7 +18,7 @@ struct CodeInfo {
 };
 
 constexpr std::array k_codes{
-#define JITUNWIND_ERROR(name, unw_error, text) CodeInfo{#name, unw_error, text},
+#define JITUNWIND_ERROR(name, ju_status, unw_error, text) CodeInfo{#name, unw_error, text},
 #include "jitunwind/unwind_core/error_codes.def"
 #undef JITUNWIND_ERROR
 };

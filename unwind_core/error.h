@@ -12,10 +12,10 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// Each error has one meaning. unwind_core/error_codes.def is the only list. Its columns are the name, the libunwind
-/// error that the C interface reports (libunwind.h, unw_error_t, positive), and the text.
+/// Each error has one meaning. unwind_core/error_codes.def is the only list. Its columns are the name, the code
+/// of <jitunwind/c.h>, the error that libunwind's functions report (unw_error_t, positive), and the text.
 enum class ErrorCode : std::uint8_t {
-#define JITUNWIND_ERROR(name, unw_error, text) name,
+#define JITUNWIND_ERROR(name, ju_status, unw_error, text) name,
 #include "jitunwind/unwind_core/error_codes.def"
 #undef JITUNWIND_ERROR
 };

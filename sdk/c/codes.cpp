@@ -46,80 +46,17 @@ constexpr NamedCode k_own[]{
     {JU_THREADS_BUSY, "threads_busy", "as many threads as there is room for are being asked"},
 };
 
-/// Maps the codes of the library. A code that is added there and not here does not compile.
-constexpr ju_status number_of(ErrorCode code) noexcept {
-  switch (code) {
-#define JITUNWIND_CODE(name, number) \
-  case ErrorCode::name:              \
-    return number;
-    JITUNWIND_CODE(unspecified, JU_UNSPECIFIED)
-    JITUNWIND_CODE(out_of_memory, JU_OUT_OF_MEMORY)
-    JITUNWIND_CODE(bad_register, JU_BAD_REGISTER)
-    JITUNWIND_CODE(read_only_register, JU_READ_ONLY_REGISTER)
-    JITUNWIND_CODE(stop_unwind, JU_STOP_UNWIND)
-    JITUNWIND_CODE(invalid_ip, JU_INVALID_IP)
-    JITUNWIND_CODE(bad_frame, JU_BAD_FRAME)
-    JITUNWIND_CODE(invalid_argument, JU_INVALID_ARGUMENT)
-    JITUNWIND_CODE(unsupported_version, JU_UNSUPPORTED_VERSION)
-    JITUNWIND_CODE(no_info, JU_NO_INFO)
-    JITUNWIND_CODE(unreadable_memory, JU_UNREADABLE_MEMORY)
-    JITUNWIND_CODE(truncated, JU_TRUNCATED)
-    JITUNWIND_CODE(bad_encoding, JU_BAD_ENCODING)
-    JITUNWIND_CODE(bad_opcode, JU_BAD_OPCODE)
-    JITUNWIND_CODE(bad_augmentation, JU_BAD_AUGMENTATION)
-    JITUNWIND_CODE(bad_structure, JU_BAD_STRUCTURE)
-    JITUNWIND_CODE(too_deep, JU_TOO_DEEP)
-    JITUNWIND_CODE(row_too_wide, JU_ROW_TOO_WIDE)
-    JITUNWIND_CODE(bad_elf, JU_BAD_ELF)
-    JITUNWIND_CODE(io, JU_IO)
-    JITUNWIND_CODE(callback_failed, JU_CALLBACK_FAILED)
-    JITUNWIND_CODE(undefined_register, JU_UNDEFINED_REGISTER)
-    JITUNWIND_CODE(cyclic_frames, JU_CYCLIC_FRAMES)
-    JITUNWIND_CODE(frame_limit, JU_FRAME_LIMIT)
-    JITUNWIND_CODE(bad_signature, JU_BAD_SIGNATURE)
-    JITUNWIND_CODE(unknown_signature, JU_UNKNOWN_SIGNATURE)
-    JITUNWIND_CODE(e_range, JU_E_RANGE)
-    JITUNWIND_CODE(e_format, JU_E_FORMAT)
-    JITUNWIND_CODE(e_flags, JU_E_FLAGS)
-    JITUNWIND_CODE(e_tag, JU_E_TAG)
-    JITUNWIND_CODE(e_qp, JU_E_QP)
-    JITUNWIND_CODE(e_neg, JU_E_NEG)
-    JITUNWIND_CODE(e_overlap, JU_E_OVERLAP)
-    JITUNWIND_CODE(e_when, JU_E_WHEN)
-    JITUNWIND_CODE(e_reg, JU_E_REG)
-    JITUNWIND_CODE(e_add_reg, JU_E_ADD_REG)
-    JITUNWIND_CODE(e_add_align, JU_E_ADD_ALIGN)
-    JITUNWIND_CODE(e_no_fp, JU_E_NO_FP)
-    JITUNWIND_CODE(e_fp_clobber, JU_E_FP_CLOBBER)
-    JITUNWIND_CODE(e_fp_unknown, JU_E_FP_UNKNOWN)
-    JITUNWIND_CODE(e_sp_lost, JU_E_SP_LOST)
-    JITUNWIND_CODE(e_sp_high, JU_E_SP_HIGH)
-    JITUNWIND_CODE(e_lr, JU_E_LR)
-    JITUNWIND_CODE(e_spill_low, JU_E_SPILL_LOW)
-    JITUNWIND_CODE(e_spill_ra, JU_E_SPILL_RA)
-    JITUNWIND_CODE(e_pop, JU_E_POP)
-    JITUNWIND_CODE(e_label, JU_E_LABEL)
-    JITUNWIND_CODE(e_alias, JU_E_ALIAS)
-    JITUNWIND_CODE(e_alias_depth, JU_E_ALIAS_DEPTH)
-    JITUNWIND_CODE(e_alias_state, JU_E_ALIAS_STATE)
-    JITUNWIND_CODE(e_cycle, JU_E_CYCLE)
-    JITUNWIND_CODE(e_same_bytes, JU_E_SAME_BYTES)
-    JITUNWIND_CODE(e_slot_twice, JU_E_SLOT_TWICE)
-    JITUNWIND_CODE(e_pop_reg, JU_E_POP_REG)
-    JITUNWIND_CODE(e_reg_lost, JU_E_REG_LOST)
-    JITUNWIND_CODE(e_ra_lost, JU_E_RA_LOST)
-    JITUNWIND_CODE(e_call_site, JU_E_CALL_SITE)
-    JITUNWIND_CODE(e_landing_pad, JU_E_LANDING_PAD)
-    JITUNWIND_CODE(e_catch_type, JU_E_CATCH_TYPE)
-    JITUNWIND_CODE(w_unbalanced, JU_W_UNBALANCED)
-    JITUNWIND_CODE(w_unsorted, JU_W_UNSORTED)
-    JITUNWIND_CODE(already_registered, JU_ALREADY_REGISTERED)
-    JITUNWIND_CODE(not_registered, JU_NOT_REGISTERED)
-    JITUNWIND_CODE(in_signal_handler, JU_IN_SIGNAL_HANDLER)
-#undef JITUNWIND_CODE
-  }
-  return JU_UNSPECIFIED;
-}
+struct LibraryCode {
+  ErrorCode code;
+  ju_status status;
+};
+
+/// The codes of the library, in their order.
+constexpr LibraryCode k_codes[]{
+#define JITUNWIND_ERROR(name, ju_status, unw_error, text) {ErrorCode::name, ju_status},
+#include "jitunwind/unwind_core/error_codes.def"
+#undef JITUNWIND_ERROR
+};
 
 struct Remedy {
   ju_status status;
@@ -160,21 +97,15 @@ const NamedCode* own_code(ju_status status) noexcept {
   return nullptr;
 }
 
-constexpr ErrorCode k_codes[]{
-#define JITUNWIND_ERROR(name, unw_error, text) ErrorCode::name,
-#include "jitunwind/unwind_core/error_codes.def"
-#undef JITUNWIND_ERROR
-};
-
 ErrorCode library_code(ju_status status) noexcept {
-  for (const ErrorCode code : k_codes)
-    if (number_of(code) == status) return code;
+  for (const LibraryCode& code : k_codes)
+    if (code.status == status) return code.code;
   return ErrorCode::unspecified;
 }
 
 }  // namespace
 
-ju_status status_of(ErrorCode code) noexcept { return number_of(code); }
+ju_status status_of(ErrorCode code) noexcept { return k_codes[static_cast<std::size_t>(code)].status; }
 
 }  // namespace jitunwind::c
 

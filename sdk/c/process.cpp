@@ -20,25 +20,11 @@ ju_status ju_statistics_get(ju_statistics* statistics, ju_error* error) {
   const jitunwind::Statistics now = jitunwind::statistics();
   ju_statistics out{};
   out.counts_hits = now.counts_hits;
-  out.rows = jitunwind::c::table_of(now.rows);
-  out.rows_kept = now.rows_kept;
-  out.rows_of_more = now.rows_of_more;
-  out.rows_not_compact = now.rows_not_compact;
-  out.rows_met_once = now.rows_met_once;
-  out.rows_in_table = now.rows_in_table;
-  out.guesses = now.guesses;
-  out.walks_of_addresses = jitunwind::c::table_of(now.walks_of_addresses);
-  out.cies = jitunwind::c::table_of(now.cies);
-  out.modules = jitunwind::c::table_of(now.modules);
-  out.fdes = jitunwind::c::table_of(now.fdes);
-  out.registrations = now.registrations;
-  out.cancelled = now.cancelled;
-  out.retired = now.retired;
-  out.registry_refusals = now.registry_refusals;
-  out.cancel_waits = now.cancel_waits;
-  out.registered = now.registered;
-  out.index_bytes = now.index_bytes;
-  out.registry_bytes = now.registry_bytes;
+#define JITUNWIND_TABLE(member, ...) out.member = jitunwind::c::table_of(now.member);
+#define JITUNWIND_NUMBER(member, ...) out.member = now.member;
+#include "jitunwind/sdk/statistics_internal.def"
+#undef JITUNWIND_TABLE
+#undef JITUNWIND_NUMBER
   return jitunwind::c::write_struct(out, statistics, "statistics", error);
 }
 

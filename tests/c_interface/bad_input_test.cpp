@@ -42,7 +42,7 @@ T* as(void* handle) {
 /// Every code has a name and a sentence, and most have a remedy.
 TEST(CErrors, AreWords) {
   for (const jitunwind::ErrorCode code : {
-#define JITUNWIND_ERROR(name, unw_error, text) jitunwind::ErrorCode::name,
+#define JITUNWIND_ERROR(name, ju_status, unw_error, text) jitunwind::ErrorCode::name,
 #include "jitunwind/unwind_core/error_codes.def"
 #undef JITUNWIND_ERROR
        }) {
