@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <jitunwind/c.h>
 #include <unistd.h>
+#include <unwind.h>
 
 #include <algorithm>
 #include <array>
@@ -208,6 +209,35 @@ TEST(CHandlers, DecideWhereAnExceptionLands) {
   abi::__cxa_end_catch();
   EXPECT_EQ(ju_cancel(registration, nullptr), JU_OK);
   EXPECT_EQ(handled.released, 1);
+}
+
+struct CleanedUp {
+  int times = 0;
+  void* exception = nullptr;
+} cleaned_up;
+
+void clean_up_and_go_on(void*) {
+  ++cleaned_up.times;
+  _Unwind_Resume(static_cast<_Unwind_Exception*>(cleaned_up.exception));
+}
+
+TEST(CHandlers, CleanUpOnTheWay) {
+  const Code code;
+  ju_builder* const builder = said("cleaned up");
+  const auto decide = [](const ju_passed_frame* frame, ju_decision* decision, void*) {
+    EXPECT_EQ(frame->call_offset, k_after_call - 1);
+    if (frame->in_search || cleaned_up.times != 0) return;
+    cleaned_up.exception = frame->exception;
+    ju_clean_up_at(decision, frame->start + k_call_of_scratch);
+    EXPECT_EQ(ju_land_with(decision, k_scratch, reinterpret_cast<std::uintptr_t>(&clean_up_and_go_on)), JU_OK);
+  };
+  EXPECT_EQ(ju_handled_by(builder, decide, nullptr, nullptr), JU_OK);
+  ju_description* const description = built(builder);
+  ju_registration* const registration = registered(description, code);
+  EXPECT_THROW(code.call()([](void*) { throw 7; }, nullptr), int);
+  EXPECT_EQ(cleaned_up.times, 1);
+  EXPECT_EQ(ju_cancel(registration, nullptr), JU_OK);
+  EXPECT_EQ(ju_description_free(description), JU_OK);
 }
 
 TEST(CHandlers, LetPassWhatTheySayNothingOf) {

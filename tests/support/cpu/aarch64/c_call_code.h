@@ -20,6 +20,8 @@ constexpr std::uint32_t k_call[] = {
     0xd65f03c0,  // 20  ret
 };
 constexpr std::uint64_t k_after_call = 16, k_landing_pad = 24;
+/// From here the code calls what k_scratch points to.
+constexpr std::uint64_t k_call_of_scratch = 4;
 constexpr const char* k_row_at_call = "cfa=sp+16 x19=[cfa-16] ra=[cfa-8]";
 /// A register that the code saves; one that calls do not preserve; the stack pointer; the program counter.
 constexpr ju_reg k_saved = JU_AARCH64_X19, k_scratch = JU_AARCH64_X0, k_sp = JU_AARCH64_SP, k_pc = JU_AARCH64_PC;

@@ -20,6 +20,8 @@ constexpr unsigned char k_call[] = {
     0xc3,              // e  ret
 };
 constexpr std::uint64_t k_after_call = 9, k_landing_pad = 11;
+/// From here the code calls what k_scratch points to.
+constexpr std::uint64_t k_call_of_scratch = 7;
 constexpr const char* k_row_at_call = "cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]";
 /// A register that the code saves; one that calls do not preserve; the stack pointer; the program counter.
 constexpr ju_reg k_saved = JU_X86_64_RBX, k_scratch = JU_X86_64_RAX, k_sp = JU_X86_64_RSP, k_pc = JU_X86_64_RIP;
