@@ -55,31 +55,6 @@ struct ToldBlock {
 };
 static_assert(sizeof(ToldBlock) % alignof(unw_dyn_info_t) == 0);
 
-/// Single descriptors, side by side, so that the registry finds their nodes by their addresses (docs/registry.md "Which
-/// node"). Each has a number, from 1 up, with few bits more than the count needs.
-class ToldCells {
- public:
-  using Number = std::uint32_t;
-  static constexpr unsigned k_most_bits = 28;
-
-  constexpr ToldCells() noexcept = default;
-  /// Takes a cell that was never taken. Null: out of memory.
-  unw_dyn_info_t* take() noexcept;
-  unw_dyn_info_t* operator[](Number number) const noexcept {
-    return reinterpret_cast<unw_dyn_info_t*>(chunks_[number >> k_index_bits]) + number % k_indices;
-  }
-  static Number number_of(const unw_dyn_info_t* cell) noexcept;
-
- private:
-  static constexpr unsigned k_index_bits = 15;
-  static constexpr Number k_indices = Number{1} << k_index_bits;
-
-  std::array<std::byte*, std::size_t{1} << (k_most_bits - k_index_bits)> chunks_{};
-  Number next_chunk_ = 0;
-  Number next_ = 0;  // in the newest chunk
-  Number end_ = 0;
-};
-
 /// Allocator for blocks of few sizes, and for single descriptors. Only functions that say so are thread-safe.
 class ToldMemory {
  public:
@@ -98,7 +73,6 @@ class ToldMemory {
   unw_dyn_info_t* take_spare() noexcept { return spare_.exchange(nullptr, std::memory_order_acquire); }
   /// Thread-safe.
   void give_back(unw_dyn_info_t* lone) noexcept;
-  const ToldCells& cells() const noexcept { return cells_; }
 
  private:
   static constexpr unsigned k_first_bits = 7;  // 128 bytes: one descriptor
@@ -106,6 +80,9 @@ class ToldMemory {
   static unsigned class_of(std::size_t count) noexcept;
   /// Null: out of memory. The limit is k_largest.
   void* take_fresh(std::size_t bytes) noexcept;
+  /// Single descriptors are side by side, so that the registry finds their nodes by their addresses (docs/registry.md
+  /// "Which node"). Null: out of memory.
+  unw_dyn_info_t* take_fresh_lone() noexcept;
 
   std::array<ToldBlock*, k_classes> free_{};
   unw_dyn_info_t* free_lone_ = nullptr;  // linked by `next`, like given_back_, which refills it
@@ -114,22 +91,17 @@ class ToldMemory {
   std::byte* fresh_ = nullptr;
   std::size_t fresh_left_ = 0;
   std::size_t next_fresh_ = std::size_t{1} << 15;  // then larger ones, up to huge pages
-  ToldCells cells_;
+  unw_dyn_info_t* fresh_lone_ = nullptr;
+  unw_dyn_info_t* fresh_lone_end_ = nullptr;
 };
 
-/// Calls by the address of their argument. The table has buckets of a cache line, with four bytes for each call: the
-/// number of its cell, and as many bits of the address's hash as fit. A call that finds its bucket full is in the next
-/// one with room. Each bucket counts the calls that have passed it, so a search knows where to end. The cell of a
-/// single procedure is its descriptor; other calls have a separate cell. Not thread-safe.
+/// Calls by the address of their argument: a hash table with linear probing, in which an entry moves towards its home
+/// when one before it is removed (Knuth, The Art of Computer Programming, volume 3, algorithm 6.4 R). Not thread-safe.
 class ToldCalls {
  public:
-  /// The cells belong to the memory; one lock guards both.
-  constexpr explicit ToldCalls(ToldMemory& memory) noexcept : memory_(memory) {}
-  /// Stores the argument of the call in the padding of a descriptor that is not registered yet. False: it cannot be the
-  /// call's cell, since the argument is more than 2 GiB away from the FDE.
-  static bool make_cell(unw_dyn_info_t& lone, const void* begin) noexcept;
+  constexpr ToldCalls() noexcept = default;
   /// False: out of memory. Earlier calls with the same address stay, older than this one. Precondition for a single
-  /// procedure: there is no earlier call, and make_cell() has stored `begin` in it.
+  /// procedure: there is no earlier call.
   bool put(const void* begin, ToldCall call) noexcept;
   /// Prefetches the memory that the other functions read first. Thread-safe.
   void prefetch(const void* begin) const noexcept;
@@ -141,48 +113,26 @@ class ToldCalls {
   /// these is used.
   ToldCall next(std::size_t& place) const noexcept;
   /// The number of calls of next() for one round.
-  std::size_t round() const noexcept;
+  std::size_t round() const noexcept { return used_ + size() / k_places_at_once; }
 
  private:
-  using Number = ToldCells::Number;
   static constexpr std::size_t k_places_at_once = 64;
-  static constexpr unsigned k_places = 15;  ///< in a bucket
-  struct alignas(64) Bucket {
-    std::array<std::uint32_t, k_places> calls;  ///< the first `count()` of them; 0 after these
-    std::uint32_t word;                         ///< calls that passed this full bucket << 4 | count
-
-    unsigned count() const noexcept { return word & 15; }
-    std::uint32_t passed() const noexcept { return word >> 4; }
-  };
-  static_assert(sizeof(Bucket) == 64);
-  struct Place {
-    std::uint32_t* call = nullptr;  ///< null: there is none
-    unw_dyn_info_t* cell = nullptr;
-    std::size_t bucket = 0;
+  struct Entry {
+    const void* begin;
+    ToldCall call;  ///< empty: so is the entry
   };
 
-  std::size_t size() const noexcept { return std::size_t{1} << bits_; }
-  std::size_t home_of(std::uint64_t hash) const noexcept;
-  std::size_t behind(std::size_t bucket) const noexcept { return (bucket + 1) & (size() - 1); }
-  std::uint32_t upper_bits(std::uint64_t hash) const noexcept;
-  std::uint32_t number_mask() const noexcept { return (std::uint32_t{1} << number_bits_) - 1; }
-  unw_dyn_info_t* cell_of(std::uint32_t call) const noexcept { return memory_.cells()[call & number_mask()]; }
-  /// Bit i is set if call i has these upper bits.
-  unsigned alike(const Bucket& bucket, std::uint32_t upper) const noexcept;
-  Place find(const void* begin) const noexcept;
-  void remove(const void* begin, const Place& place) noexcept;
-  unw_dyn_info_t* make_handle(const void* begin, ToldCall call) noexcept;
-  bool put_behind(const Place& place, const void* begin, ToldCall call) noexcept;
-  bool has_room_for(Number number) noexcept;
-  bool rebuild(unsigned bits, unsigned number_bits) noexcept;
-  void insert(const void* begin, Number number) noexcept;
+  std::size_t size() const noexcept { return entries_ == nullptr ? 0 : std::size_t{1} << bits_; }
+  std::size_t behind(std::size_t place) const noexcept { return (place + 1) & (size() - 1); }
+  /// The entry with this address, or the empty one that ends its search. Precondition: there is memory.
+  Entry& find(const void* begin) const noexcept;
+  void remove(Entry& entry) noexcept;
+  bool has_room() noexcept;
 
-  ToldMemory& memory_;
-  Bucket* buckets_ = nullptr;
+  Entry* entries_ = nullptr;
   unsigned bits_ = 0;
-  unsigned number_bits_ = 16;
   std::size_t used_ = 0;
-  std::atomic<std::uintptr_t> buckets_and_bits_{0};  // address of pages: for prefetches without the lock
+  std::atomic<std::uintptr_t> entries_and_bits_{0};  // address of pages: for prefetches without the lock
 };
 
 }  // namespace jitunwind

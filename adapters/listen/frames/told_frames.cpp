@@ -24,7 +24,7 @@ namespace {
 // Guarded by told_lock, unless their functions say otherwise. That lock also guards the counters of calls, calls taken
 // back and procedures.
 constinit ToldMemory memory;
-constinit ToldCalls calls(memory);
+constinit ToldCalls calls;
 constinit std::size_t call_looked_at = 0;  // a place in the table
 /// A call in the table whose procedures are being cancelled. A thread that takes it back waits.
 constinit ToldCall being_forgotten;
@@ -202,7 +202,6 @@ class Call {
   /// nothing has changed.
   unw_dyn_info_t* register_lone() noexcept {
     if (count_ != 1 || first_ != nullptr || handed_on_ || told_.object != nullptr) return nullptr;
-    if (!ToldCalls::make_cell(pending_.front(), told_.begin)) return nullptr;
     unw_dyn_info_t* const info = take_lone();
     if (info == nullptr) return nullptr;
     *info = pending_.front();
