@@ -1,12 +1,12 @@
 #include "jitunwind/dyn_info/registry/environment_internal.h"
 
-#include <algorithm>
+#include <unistd.h>
+
 #include <array>
-#include <cstdio>
 #include <string_view>
 
 #include "jitunwind/unwind_core/environment.h"
-#include "jitunwind/unwind_core/uncancelled_internal.h"
+#include "jitunwind/unwind_core/trace/log.h"
 
 namespace jitunwind {
 namespace {
@@ -18,12 +18,9 @@ struct Adapter {
 };
 constexpr std::array<Adapter, k_adapter_names.size()> k_adapters{{{attach_gdb_in_writer, remark_on_gdb}}};
 
-/// Writes one line with one system call.
 void complain(std::string_view name, const char* what) noexcept {
-  std::array<char, 256> line;
-  const int size = std::snprintf(line.data(), line.size(), "jitunwind: JITUNWIND_ATTACH: %.*s: %s\n",
-                                 static_cast<int>(name.size()), name.data(), what);
-  if (size > 0) write_to_standard_error({line.data(), std::min(static_cast<std::size_t>(size), line.size() - 1)});
+  Line line;
+  line.text("jitunwind: JITUNWIND_ATTACH: ").text(name).text(": ").text(what).write_to(STDERR_FILENO);
 }
 
 void attach(std::size_t number) noexcept {

@@ -8,9 +8,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <optional>
 #include <span>
-#include <string_view>
+#include <string>
 
 #include "jitunwind/sdk/compat/drop_in/release_1_6_p.h"
 #include "jitunwind/sdk/compat/local_names_p.h"
@@ -18,6 +19,8 @@
 #include "jitunwind/unwind_core/image/elf_internal.h"
 #include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/sources/cfi/fde_table.h"
+#include "jitunwind/unwind_core/targets/mappings.h"
+#include "jitunwind/unwind_core/targets/process_folder_internal.h"
 #include "jitunwind/unwind_core/uncancelled_internal.h"
 
 namespace {
@@ -27,36 +30,18 @@ using jitunwind::AddrRange;
 using jitunwind::ElfImage;
 using jitunwind::ElfSegment;
 using jitunwind::FilePath;
-using jitunwind::LineReader;
+using jitunwind::Mapping;
 using jitunwind::ReadableFile;
 using jitunwind::release_1_6::FileTables;
 using jitunwind::release_1_6::MappedFile;
 
 constexpr std::size_t k_longest_path = 4096;  // PATH_MAX
 
-/// A line of /proc/PID/maps (proc(5)).
-struct Mapping {
-  unsigned long begin = 0;
-  unsigned long end = 0;
-  unsigned long offset = 0;
-  char path[k_longest_path] = "";
-};
-
-std::optional<Mapping> mapping_at(pid_t process, Addr at) noexcept {
-  char name[32];
-  std::snprintf(name, sizeof name, "/proc/%d/maps", process);
-  const ReadableFile maps(name);
-  LineReader<k_longest_path + 128> lines(maps);
-  std::string_view text;
-  while (maps.is_open() && lines.next(text)) {
-    char line[k_longest_path + 128];
-    *std::ranges::copy(text.substr(0, sizeof line - 1), line).out = '\0';
-    Mapping mapping;
-    const int read = std::sscanf(line, "%lx-%lx %*s %lx %*s %*s %4095[^\n]", &mapping.begin, &mapping.end,
-                                 &mapping.offset, mapping.path);
-    if (read >= 3 && at >= mapping.begin && at < mapping.end) return mapping;
-  }
-  return std::nullopt;
+std::optional<Mapping> mapping_at(pid_t process, Addr at) {
+  const std::optional<std::string> maps = jitunwind::ProcessFolder(process).read("maps");
+  const auto mappings = jitunwind::Mappings::parse(maps ? *maps : "");
+  const Mapping* const found = mappings.find(at);
+  return found ? std::optional(*found) : std::nullopt;
 }
 
 bool map_file(const FilePath& path, MappedFile& out) noexcept {
@@ -145,11 +130,16 @@ extern "C" {
 int UNW_ARCH_OBJ(get_elf_image)(MappedFile* file, pid_t process, unw_word_t ip, unsigned long* begin,
                                 unsigned long* offset, char* path, std::size_t path_size) {
   *file = {};
-  const auto mapping = mapping_at(process, ip);
-  if (!mapping || mapping->path[0] != '/') return -UNW_ENOINFO;
+  std::optional<Mapping> mapping;
+  try {
+    mapping = mapping_at(process, ip);
+  } catch (const std::bad_alloc&) {
+    return -UNW_ENOMEM;
+  }
+  if (!mapping || !mapping->is_of_file()) return -UNW_ENOINFO;
   char opened[k_longest_path + 32];
-  if (!map_file_of(process, mapping->path, opened, *file)) return -UNW_ENOINFO;
-  *begin = mapping->begin;
+  if (!map_file_of(process, mapping->shown_path().c_str(), opened, *file)) return -UNW_ENOINFO;
+  *begin = mapping->range.begin;
   *offset = mapping->offset;
   if (path && path_size != 0) std::snprintf(path, path_size, "%s", opened);
   return UNW_ESUCCESS;
