@@ -201,7 +201,18 @@ inline bool follow(Scene& scene, const ucontext_t& at) {
   return true;
 }
 
+/// Walks from the same pc with another SP, as a wrong caller would be walked. Later walks must not believe what was
+/// found there.
+inline void walk_from_another_sp(Scene& scene, ucontext_t at) {
+  const Arch& arch = *host_arch();
+  const std::int16_t place = arch.by_dwarf(arch.sp)->ucontext;
+  const Addr sp = word_at(&at, place) + Addr{4} * arch.word_size;
+  std::memcpy(reinterpret_cast<std::byte*>(&at) + place, &sp, arch.word_size);
+  (void)walk_by_steps(walk_interrupted(&at), scene.walk);
+}
+
 inline void judge_every_way(Scene& scene, const ucontext_t& at) {
+  walk_from_another_sp(scene, at);
   judge_steps(scene, at);
   judge_lists(scene, at);
   judge_libunwind(scene, at);

@@ -89,13 +89,17 @@ class FollowedCode {
   std::optional<Addr> find_way_out(WayOut& way) noexcept {
     UnknownCode* const memory = lookup_.space.unknown_code;
     if (memory && memory->find(lookup_.at, lookup_.unknown_version, way)) {
-      if (way.known == WayOut::Known::nowhere) return std::nullopt;
-      if (is_behind_call(way)) return frame_.at(way.sp());
+      if (way.known != WayOut::Known::nowhere) {
+        if (is_behind_call(way)) return frame_.at(way.sp());
+      } else if (way.base == Base::unknown || way.offset == mark_of_sp()) {
+        return std::nullopt;
+      }
     }
     way = follow_out();
     if (memory) memory->keep(lookup_.at, lookup_.unknown_version, way);
-    return frame_.at(way.sp());
+    return way.known == WayOut::Known::nowhere ? std::nullopt : frame_.at(way.sp());
   }
+  std::int32_t mark_of_sp() const noexcept { return static_cast<std::int32_t>(frame_.sp); }
   /// The path out of an interrupted procedure, on a CPU whose calls push, if the pc alone decides it: there is no call,
   /// which may not return, no jump that depends on registers, and no register to load. The code then returns to the
   /// address on the stack there, whatever its caller is.
@@ -120,20 +124,26 @@ class FollowedCode {
     CodeFlow flow(lookup_.space, lookup_.window, lookup_.at.value());
     if (lookup_.at.is_return_address()) flow.start_behind_call();
     WayOut way, jump;
+    bool depends_on_stack = false;
     // One path may jump to a part of another procedure, or not, while another path returns.
     const auto leads_out = [&](const CodeState& at_end, bool returns) {
       const auto below = words_below_top(at_end, returns);
       if (!below || (!returns && jump.known == WayOut::Known::jumps)) return false;
       WayOut& found = returns ? way : jump;
       found = {at_end.sp.offset, *below, at_end.sp.base, {}, at_end.loaded};
-      if (!is_behind_call(found)) return false;
+      if (!is_behind_call(found)) {
+        depends_on_stack = true;
+        return false;
+      }
       found.known = returns ? WayOut::that_returns(at_end.authenticated) : WayOut::Known::jumps;
       return returns;
     };
     if (flow.reach_return(leads_out, state)) return way;
     if (jump.known == WayOut::Known::jumps) return jump;
     // Bytes that are data now may be code at the next lookup.
-    return {.known = flow.met_data() ? WayOut::Known::not_followed : WayOut::Known::nowhere};
+    if (flow.met_data()) return {};
+    if (!depends_on_stack) return {.known = WayOut::Known::nowhere};
+    return {.offset = mark_of_sp(), .base = Base::sp, .known = WayOut::Known::nowhere};
   }
   /// The place of the return address at the end. A jump before which it was not loaded may be one within the procedure.
   std::optional<std::uint16_t> words_below_top(const CodeState& at_end, bool returns) const noexcept {

@@ -17,7 +17,7 @@ namespace jitunwind {
 struct WayOut {
   enum class Known : std::uint8_t {
     not_followed,
-    nowhere,
+    nowhere,  // base unknown: from any frame; sp: from a frame with the SP whose lower half is `offset`
     jumps,
     returns,
     // The code returns by a link register that was signed before this place; in the order of the keys.
