@@ -42,10 +42,10 @@ struct LocalSpace {
       : space{cpu,
               k_memory,
               local_modules(),
-              rows,
+              sources.rows(),
               names,
               keeps_rows ? &row_cache : nullptr,
-              guesses,
+              sources.guesses(),
               keeps_rows ? &unknown_code : nullptr,
               &of_addresses,
               keys} {}
@@ -53,21 +53,18 @@ struct LocalSpace {
   const Arch cpu = arch_of_this_machine();
   const SigningInstructions* const keys = keys_of_this_process();
 
-  std::array<const RowSource*, 5> rows{&dyn_row_source(), &eh_frame_source(), &debug_frame_source(),
-                                       &signal_frame_source(), &plt_stub_source()};
-  std::array<const RowSource*, 4> guesses{&followed_own_code_source(), &bad_call_source(), &leaf_source(),
-                                          &frame_pointer_source()};
+  const SourceOrder sources{{.registered = &dyn_row_source(), .followed = &followed_own_code_source()}};
   std::array<const NameSource*, 2> names{&dyn_name_source(), &elf_name_source()};
   UnknownCode unknown_code{unknown_code_table};
   AlikeRules alike{registered_shapes(), alike_rules};
   RowCache row_cache{CompactLayout(cpu), registration_changes(), k_versions, kept_rules, &alike};
-  AddressSpace of_addresses{cpu, k_copied_memory, modules_of_addresses(), rows, names};
-  AddressSpace of_listed_addresses{cpu, k_copied_memory, listed_modules_of_addresses(), rows, names};
+  AddressSpace of_addresses{cpu, k_copied_memory, modules_of_addresses(), sources.rows(), names};
+  AddressSpace of_listed_addresses{cpu, k_copied_memory, listed_modules_of_addresses(), sources.rows(), names};
   AddressSpace space;
-  AddressSpace without_kept_rows{cpu,     k_memory, local_modules(), rows,          names,
-                                 nullptr, guesses,  nullptr,         &of_addresses, keys};
-  AddressSpace of_listed_modules{cpu,     k_memory, listed_modules(),     rows, names, nullptr,
-                                 guesses, nullptr,  &of_listed_addresses, keys};
+  AddressSpace without_kept_rows{cpu,     k_memory,          local_modules(), sources.rows(), names,
+                                 nullptr, sources.guesses(), nullptr,         &of_addresses,  keys};
+  AddressSpace of_listed_modules{cpu,     k_memory,          listed_modules(), sources.rows(),       names,
+                                 nullptr, sources.guesses(), nullptr,          &of_listed_addresses, keys};
 };
 
 // A function-local static would lock, which a signal handler must not. The constructor below publishes before threads

@@ -7,16 +7,12 @@
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/unwind_core/memory/local.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
-#include "jitunwind/unwind_core/sources/sources.h"
 
 namespace jitunwind {
 inline namespace JITUNWIND_COMPAT {
 
 CallbackParts::CallbackParts(const Arch& target) noexcept
-    : cpu(target),
-      memory_of_target(*this, cpu),
-      rows{&list, &procedures, &signal_frame_source()},
-      guesses{&followed_code_source(), &frame_pointer_source()} {}
+    : cpu(target), memory_of_target(*this, cpu), sources({.registered = &list, .answers = &procedures}) {}
 
 void CallbackParts::know_address_bits(void* argument) noexcept {
   if (!accessors.ptrauth_insn_mask || cpu.address_mask == ~Addr{0}) return;

@@ -13,6 +13,7 @@
 #include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/kept/sequenced_entry_internal.h"
 #include "jitunwind/unwind_core/no_modules.h"
+#include "jitunwind/unwind_core/sources/sources.h"
 
 #include <libunwind.h>
 
@@ -88,8 +89,7 @@ struct CallbackParts : unw_addr_space {
   TargetList list{head};
   CallbackProcedures procedures{*this};
   CallbackNames proc_names{*this};
-  std::array<const RowSource*, 3> rows;
-  std::array<const RowSource*, 2> guesses;
+  SourceOrder sources;
   std::array<const NameSource*, 2> names{&list, &proc_names};
   std::once_flag asked_for_address_bits;
 };
@@ -98,8 +98,8 @@ struct CallbackParts : unw_addr_space {
 /// are followed; with bold guesses, the frame pointer is used.
 struct CallbackSpace final : CallbackParts, AddressSpace {
   explicit CallbackSpace(const Arch& target) noexcept
-      : CallbackParts(target), AddressSpace{cpu,     memory_of_target, no_modules, rows, CallbackParts::names,
-                                            nullptr, guesses} {}
+      : CallbackParts(target), AddressSpace{cpu,     memory_of_target, no_modules, sources.rows(), CallbackParts::names,
+                                            nullptr, sources.guesses()} {}
 };
 
 /// The result of the C functions for an error; a callback's result is returned unchanged.

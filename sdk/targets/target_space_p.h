@@ -48,9 +48,6 @@ class TargetSpace {
         raw_(memory),
         mappings_(std::move(mappings)),
         files_(std::move(files)),
-        rows_{&list_,     &eh_frame_source(), &debug_frame_source(),  &arm_exidx_source(),
-              &jit_code_, &jit_names_,        &signal_frame_source(), &plt_stub_source()},
-        guesses_{&followed_code_source(), &bad_call_source(), &leaf_source(), &frame_pointer_source(), &unread_code_},
         names_{&list_, &elf_name_source(), &jit_code_, &jit_names_} {}
   TargetSpace(const TargetSpace&) = delete;
   TargetSpace& operator=(const TargetSpace&) = delete;
@@ -145,11 +142,11 @@ class TargetSpace {
   TargetList list_{heads_};
   JitCode jit_code_{raw_, arch_, modules_, mappings_, files_};
   JitNames jit_names_{arch_, mappings_, files_};
-  std::array<const RowSource*, 8> rows_;
   UnreadCode unread_code_{mappings_};
-  std::array<const RowSource*, 5> guesses_;
+  SourceOrder sources_{
+      {.registered = &list_, .jit_code = &jit_code_, .jit_names = &jit_names_, .unread_code = &unread_code_}};
   std::array<const NameSource*, 4> names_;
-  AddressSpace space_{arch_, memory_, modules_, rows_, names_, rows_kept_.cache(), guesses_};
+  AddressSpace space_{arch_, memory_, modules_, sources_.rows(), names_, rows_kept_.cache(), sources_.guesses()};
 };
 
 }  // namespace jitunwind

@@ -31,7 +31,7 @@ for name, text in expected.items():
         print('%s: printed %s, not %s' % (name, printed(name), text))
 entries = '((jitunwind::FrameRow::Entry*)&plain.entries_)[1].rule'
 for name, pattern in (('first', r'#0 0x[0-9a-f]+ \(return address\)'), (entries, re.escape('[cfa-16]')),
-                      ('last', r'#\d+ 0x[0-9a-f]+ \(return address\) eh_frame, ended: outermost')):
+                      ('last', r'#\d+ 0x[0-9a-f]+ \(return address\), ended: outermost')):
     if not re.fullmatch(pattern, printed(name)):
         wrong += 1
         print('%s: printed %s' % (name, printed(name)))

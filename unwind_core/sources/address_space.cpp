@@ -7,6 +7,7 @@
 #include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/sources/guesses/code_pattern_p.h"
 #include "jitunwind/unwind_core/sources/guesses/unknown_code_internal.h"
+#include "jitunwind/unwind_core/sources/sources.h"
 #include "jitunwind/unwind_core/trace/counters.h"
 
 namespace jitunwind {
@@ -28,6 +29,30 @@ void write_name(std::string_view name, std::span<char> into, ProcedureName& out)
   if (!into.empty()) *std::ranges::copy(kept, into.begin()).out = '\0';
   out.length = name.size();
   out.truncated = kept.size() < name.size();
+}
+
+SourceOrder::SourceOrder(const OwnSources& own) noexcept {
+  const auto add = [this](const RowSource* source) {
+    if (source != nullptr) all_[size_++] = source;
+  };
+  const bool reads_tables = own.answers == nullptr;
+  const auto add_if_read = [&](const RowSource& source) { add(reads_tables ? &source : nullptr); };
+  // Registered code counts before the tables of a module around it.
+  add(own.registered);
+  add(own.answers);
+  add_if_read(eh_frame_source());
+  add_if_read(debug_frame_source());
+  add_if_read(arm_exidx_source());
+  add(own.jit_code);
+  add(own.jit_names);
+  add(&signal_frame_source());
+  add_if_read(plt_stub_source());
+  rows_ = size_;
+  add(own.followed != nullptr ? own.followed : &followed_code_source());
+  add_if_read(bad_call_source());
+  add_if_read(leaf_source());
+  add(&frame_pointer_source());
+  add(own.unread_code);
 }
 
 [[gnu::hot]] const Module* Lookup::module() noexcept {

@@ -6,7 +6,7 @@
 #include <array>
 #include <optional>
 
-#include "jitunwind/unwind_core/arch/context_records_p.h"
+#include "jitunwind/unwind_core/arch/arch_p.h"
 #include "jitunwind/unwind_core/byte_reader.h"
 #include "jitunwind/unwind_core/sources/guesses/code_pattern_p.h"
 #include "jitunwind/unwind_core/sources/sources.h"

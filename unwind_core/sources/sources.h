@@ -2,6 +2,10 @@
 // name in this folder.
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <span>
+
 #include "jitunwind/unwind_core/row_source.h"
 
 #pragma GCC visibility push(default)
@@ -27,6 +31,33 @@ const RowSource& bad_call_source() noexcept;
 const RowSource& leaf_source() noexcept;
 /// Bold guess for frames on a stack: there is a frame record where the frame pointer points.
 const RowSource& frame_pointer_source() noexcept;
+
+/// The sources that belong to one target. None may be a null pointer, except where that has a meaning.
+struct OwnSources {
+  const RowSource* registered;             ///< the procedures that are registered in it
+  const RowSource* answers = nullptr;      ///< its answers about modules; null: the modules' tables are read
+  const RowSource* jit_code = nullptr;     ///< files of its JIT compilers, if it has them
+  const RowSource* jit_names = nullptr;    ///< names that its JIT compilers gave, if it has them
+  const RowSource* followed = nullptr;     ///< in place of followed_code_source(), if it needs another one
+  const RowSource* unread_code = nullptr;  ///< a last one, which only explains
+};
+
+/// The sources of a target in the order in which they are asked.
+class SourceOrder {
+ public:
+  explicit SourceOrder(const OwnSources& own) noexcept;
+  SourceOrder(const SourceOrder&) = delete;
+  SourceOrder& operator=(const SourceOrder&) = delete;
+
+  std::span<const RowSource* const> rows() const noexcept { return {all_.data(), rows_}; }
+  /// Guesses, for code that none of rows() covers.
+  std::span<const RowSource* const> guesses() const noexcept { return {all_.data() + rows_, size_ - rows_}; }
+
+ private:
+  std::array<const RowSource*, 13> all_{};
+  std::size_t rows_ = 0;
+  std::size_t size_ = 0;
+};
 
 /// Symbols of a module's file: .symtab, .gnu_debugdata, .dynsym.
 const NameSource& elf_name_source() noexcept;

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstring>
 
-#include "jitunwind/unwind_core/arch/context_records_p.h"
+#include "jitunwind/unwind_core/arch/arch_p.h"
 #include "jitunwind/unwind_core/byte_reader.h"
 #include "jitunwind/unwind_core/walk/context_p.h"
 

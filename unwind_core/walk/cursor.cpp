@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "jitunwind/unwind_core/arch/signing_p.h"
+#include "jitunwind/unwind_core/arch/arch_p.h"
 #include "jitunwind/unwind_core/kept/row_cache_internal.h"
 #include "jitunwind/unwind_core/memory/small_stack_internal.h"
 #include "jitunwind/unwind_core/trace/log.h"
@@ -81,11 +81,10 @@ void Cursor::go_on_at(Addr pc) noexcept {
   if (!pc_written_ && address_.is_return_address())
     with_room(this, [&] {
       FrameRow row;
-      if (look_for_row(row)) pushed_arguments_ = row.args_size;
+      if (look_for_row(window_, row)) pushed_arguments_ = row.args_size;
     });
   address_ = CodeAddress::interrupted(pc);
   pc_written_ = true;
-  row_known_ = false;
   stop_ = StopReason::none;
 }
 
@@ -127,16 +126,9 @@ Error Cursor::unknown_code() const noexcept {
   });
 }
 
-Status Cursor::find_row(FrameRow& out) noexcept {
-  return with_room(this, [&] { return look_for_row(out); });
-}
-
 Status Cursor::find_row(FrameRow& out) const noexcept {
   MemoryWindow window = window_;
-  const Found found = with_room(this, [&] { return ask_for_row(window, out); });
-  if (!found) return found.error();
-  if (!*found) return unknown_code();
-  return Done{};
+  return with_room(this, [&] { return look_for_row(window, out); });
 }
 
 Found Cursor::ask_for_row(MemoryWindow& window, FrameRow& out) const noexcept {
@@ -145,11 +137,8 @@ Found Cursor::ask_for_row(MemoryWindow& window, FrameRow& out) const noexcept {
   return found && !*found ? space_->find_guess(asked, out) : found;
 }
 
-Status Cursor::take(const Found& found, const FrameRow& row) noexcept {
+Status Cursor::require_row(const Found& found) const noexcept {
   if (!found) return found.error();
-  row_known_ = true;
-  origin_ = *found ? row.origin : RowOrigin::none;
-  signal_frame_ = *found && row.signal_frame;
   if (!*found) return unknown_code();
   return Done{};
 }
@@ -196,10 +185,6 @@ std::optional<Result<bool>> Cursor::at_end() noexcept {
 
 [[gnu::hot]] Result<bool> Cursor::step_otherwise(const CodeQuestion& question) noexcept {
   if (const auto ended = at_end()) return *ended;
-  return step_by_row(question);
-}
-
-[[gnu::hot]] Result<bool> Cursor::step_by_row(const CodeQuestion& question) noexcept {
   return with_room(this, [&] { return step_by_new_row(question); });
 }
 
@@ -207,7 +192,7 @@ std::optional<Result<bool>> Cursor::at_end() noexcept {
   const RowCache* const rows = space_->row_cache;
   if (!rows) {
     FrameRow row;
-    if (const Status found = look_for_row(row); !found) return stop_without_row(found.error());
+    if (const Status found = look_for_row(window_, row); !found) return stop_without_row(found.error());
     return apply(row);
   }
   if (const CallerRule end = rows->find_end(question, module_); end.kept_by() != KeptBy::nothing) {
@@ -223,7 +208,7 @@ std::optional<Result<bool>> Cursor::at_end() noexcept {
   Lookup asked = lookup(guesses_);
   Found found = rows->find_new(asked, row);
   if (found && !*found) found = space_->find_guess(asked, row.full);
-  if (const Status taken = take(found, row.full); !taken) return stop_without_row(taken.error());
+  if (const Status there_is_one = require_row(found); !there_is_one) return stop_without_row(there_is_one.error());
   const bool is_kept = rows->keep(question, asked, row, rule_place_).kept_by() != KeptBy::nothing;
   if (is_kept && has_left_by(row.compact.row)) return true;
   row.complete();
@@ -285,9 +270,9 @@ Result<ProcedureName> Cursor::name(std::span<char> into) const noexcept {
   return name;
 }
 
-std::optional<Cursor::RowKind> Cursor::known_row(ModuleVersion& module) const noexcept {
-  if (row_known_) return RowKind{origin_, signal_frame_};
+std::optional<Cursor::RowKind> Cursor::known_row() const noexcept {
   const RowCache* const rows = space_->row_cache;
+  ModuleVersion module = module_;
   CodeQuestion question;
   RulePlace place;
   KeptRow known;
@@ -297,23 +282,9 @@ std::optional<Cursor::RowKind> Cursor::known_row(ModuleVersion& module) const no
   return end.kept_by() == KeptBy::nothing ? std::nullopt : std::optional(RowKind{end.origin()});
 }
 
-Status Cursor::know_row() noexcept {
-  if (const auto known = known_row(module_)) {
-    row_known_ = true;
-    origin_ = known->origin;
-    signal_frame_ = known->is_signal_frame;
-    return Done{};
-  }
-  return with_room(this, [&] {
-    FrameRow row;
-    return look_for_row(row);
-  });
-}
-
 /// Origin none: there is no row.
 Result<Cursor::RowKind> Cursor::row_kind() const noexcept {
-  ModuleVersion module = module_;
-  if (const auto known = known_row(module)) return *known;
+  if (const auto known = known_row()) return *known;
   return with_room(this, [&]() -> Result<RowKind> {
     FrameRow row;
     MemoryWindow window = window_;
@@ -323,20 +294,9 @@ Result<Cursor::RowKind> Cursor::row_kind() const noexcept {
   });
 }
 
-RowOrigin Cursor::origin() noexcept {
-  const Status known = know_row();
-  return known || row_known_ ? origin_ : RowOrigin::none;
-}
-
 RowOrigin Cursor::origin() const noexcept {
   const auto kind = row_kind();
   return kind ? kind->origin : RowOrigin::none;
-}
-
-Result<bool> Cursor::is_signal_frame() noexcept {
-  if (const Status known = know_row(); !known) return known.error();
-  if (origin_ == RowOrigin::none) return unknown_code();
-  return signal_frame_;
 }
 
 Result<bool> Cursor::is_signal_frame() const noexcept {

@@ -72,20 +72,15 @@ class Cursor : public StackPosition {
   /// Kind none for registers without a place of their own.
   SaveLocation location(RegNum reg) const noexcept;
 
-  // Functions that are not const keep what they find for the next question.
-
   /// The row at this frame. Error no_info when there is none.
-  Status find_row(FrameRow& out) noexcept;
   Status find_row(FrameRow& out) const noexcept;
   /// The procedure of the code at this frame. Error no_info when nothing knows it.
   Result<ProcedureInfo> procedure() noexcept;
   /// Precondition: !into.empty(). Error no_info when there is no name.
   Result<ProcedureName> name(std::span<char> into) const noexcept;
   /// The origin of this frame's row; none when there is no row.
-  RowOrigin origin() noexcept;
   RowOrigin origin() const noexcept;
   /// True where the caller of this frame was interrupted by a signal.
-  Result<bool> is_signal_frame() noexcept;
   Result<bool> is_signal_frame() const noexcept;
 
   /// The kernel's ucontext_t of the outermost signal frame that this walk has passed, or began in; 0: none. `pc` of the
@@ -148,30 +143,26 @@ class Cursor : public StackPosition {
   std::optional<Result<bool>> at_end() noexcept;
   Result<bool> apply(const FrameRow& row) noexcept;
   Result<bool> step_otherwise(const CodeQuestion& question) noexcept;
-  Result<bool> step_by_row(const CodeQuestion& question) noexcept;
   Result<bool> step_by_new_row(CodeQuestion question) noexcept;
-  Status look_for_row(FrameRow& out) noexcept { return take(ask_for_row(window_, out), out); }
-  /// The sources' answer.
+  /// The sources' answer, else that of guesses.
   Found ask_for_row(MemoryWindow& window, FrameRow& out) const noexcept;
-  /// Takes the answer of the sources, and keeps of it what this frame needs.
-  Status take(const Found& found, const FrameRow& row) noexcept;
-  /// Sets origin_ and signal_frame_.
-  Status know_row() noexcept;
+  /// Asks for a row where there has to be one.
+  Status look_for_row(MemoryWindow& window, FrameRow& out) const noexcept {
+    return require_row(ask_for_row(window, out));
+  }
+  Status require_row(const Found& found) const noexcept;
   /// Facts of a frame's row.
   struct RowKind {
     RowOrigin origin = RowOrigin::none;
     bool is_signal_frame = false;
   };
   /// The facts by what is kept. Nothing: the row has to be found.
-  std::optional<RowKind> known_row(ModuleVersion& module) const noexcept;
+  std::optional<RowKind> known_row() const noexcept;
   Result<RowKind> row_kind() const noexcept;
 
   // These are in one word: unw_cursor_t has room for a cursor of 1016 bytes.
   Guesses guesses_ = Guesses::confirmed;
   StopReason stop_ = StopReason::none;
-  RowOrigin origin_ = RowOrigin::none;
-  bool row_known_ : 1 = false;  // origin_ and signal_frame_ belong to this frame
-  bool signal_frame_ : 1 = false;
   bool pc_written_ : 1 = false;
   bool sp_written_ : 1 = false;
   std::uint8_t pc_signature_ : 2 = 0;  // where the pc was saved it is signed: 1 + SigningKey; 0: it is not

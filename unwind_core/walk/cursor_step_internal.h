@@ -27,7 +27,6 @@ template <class C, class Row>
 [[gnu::always_inline]] inline bool Cursor::go_on_to(const C& caller, const Row& row) noexcept {
   if (is_itself(caller) || repeats(caller.pc, caller.cfa)) return false;
   go_to(caller, row);
-  row_known_ = false;
   pc_written_ = false;
   sp_written_ = false;
   pc_signature_ = signature_by(row) & 3;

@@ -1,6 +1,6 @@
 #include "jitunwind/unwind_core/walk/stack_position.h"
 
-#include "jitunwind/unwind_core/arch/signing_p.h"
+#include "jitunwind/unwind_core/arch/arch_p.h"
 #include "jitunwind/unwind_core/memory/known_stack_internal.h"
 
 namespace jitunwind {

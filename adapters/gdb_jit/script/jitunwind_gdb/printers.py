@@ -118,8 +118,6 @@ def address_text(address):
 
 def cursor_text(cursor):
     text = '#%d %s' % (int(cursor['depth_']), address_text(cursor['address_']))
-    if cursor['row_known_']:
-        text += ' ' + _kind(cursor['origin_'])
     stop = _kind(cursor['stop_'])
     if stop == 'none':
         return text
