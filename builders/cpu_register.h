@@ -1,5 +1,5 @@
 // A register type per CPU, so that the compiler refuses a register of another CPU. The constants are in
-// registers_<cpu>.h; their numbers are DWARF's and are checked against unwind_core/arch.
+// registers_<cpu>.h; their numbers are DWARF's.
 #pragma once
 
 #include "jitunwind/unwind_core/arch/arch.h"

@@ -18,11 +18,13 @@ std::string line_of(const char* name, std::uint64_t value) {
 
 /// The list has every member: the first one is counts_hits, and its padding.
 #define JITUNWIND_TABLE(member, ...) +sizeof(Statistics::member)
+#define JITUNWIND_TABLE_OF_CPP JITUNWIND_TABLE
 #define JITUNWIND_NUMBER JITUNWIND_TABLE
 static_assert(sizeof(Statistics) == alignof(Statistics)
 #include "jitunwind/sdk/statistics_internal.def"
 );
 #undef JITUNWIND_TABLE
+#undef JITUNWIND_TABLE_OF_CPP
 #undef JITUNWIND_NUMBER
 
 }  // namespace
@@ -33,9 +35,11 @@ Statistics statistics() noexcept {
   const RegistryStatistics registry = registry_statistics();
 #define JITUNWIND_TABLE(member, text, hits, misses, refusals) \
   out.member = {counted(Counter::hits), counted(Counter::misses), refusals};
+#define JITUNWIND_TABLE_OF_CPP JITUNWIND_TABLE
 #define JITUNWIND_NUMBER(member, text, number) out.member = number;
 #include "jitunwind/sdk/statistics_internal.def"
 #undef JITUNWIND_TABLE
+#undef JITUNWIND_TABLE_OF_CPP
 #undef JITUNWIND_NUMBER
   return out;
 }
@@ -43,9 +47,11 @@ Statistics statistics() noexcept {
 std::string Statistics::text() const {
   std::string out = counts_hits ? "" : "hits are not counted: build with JITUNWIND_COUNT\n";
 #define JITUNWIND_TABLE(member, text, ...) out += line_of(text, member);
+#define JITUNWIND_TABLE_OF_CPP JITUNWIND_TABLE
 #define JITUNWIND_NUMBER JITUNWIND_TABLE
 #include "jitunwind/sdk/statistics_internal.def"
 #undef JITUNWIND_TABLE
+#undef JITUNWIND_TABLE_OF_CPP
 #undef JITUNWIND_NUMBER
   return out;
 }

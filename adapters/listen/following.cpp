@@ -1,4 +1,3 @@
-#include "jitunwind/adapters/listen/following_p.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -11,8 +10,6 @@
 #include "jitunwind/adapters/listen/frames/told_frames_p.h"
 #include "jitunwind/adapters/listen/listening_p.h"
 #include "jitunwind/adapters/listen/lists/list_follower_p.h"
-#include "jitunwind/adapters/listen/mapped_code_p.h"
-#include "jitunwind/adapters/listen/maps/map_follower_p.h"
 #include "jitunwind/adapters/listen/names/heard_names_p.h"
 #include "jitunwind/unwind_core/uncancelled_internal.h"
 

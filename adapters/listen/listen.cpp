@@ -7,7 +7,6 @@
 #include <string_view>
 #include <utility>
 
-#include "jitunwind/adapters/listen/following_p.h"
 #include "jitunwind/adapters/listen/listening_p.h"
 #include "jitunwind/adapters/listen/names/heard_names_p.h"
 #include "jitunwind/unwind_core/environment.h"

@@ -1,10 +1,14 @@
-// The dialects that are listened to, and the counters of their announcements.
+// The rooms of the library share the dialects that are listened to, the counters of their announcements, the thread that
+// follows files and lists, and the locks.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "jitunwind/adapters/listen/listen.h"
+#include "jitunwind/dyn_info/registry/locking/forkable_lock_internal.h"
 #include "jitunwind/unwind_core/error.h"
+#include "jitunwind/unwind_core/page_internal.h"
 
 namespace jitunwind {
 
@@ -21,5 +25,38 @@ void note_unheard(const Error& why) noexcept;
 bool are_frames_told_here() noexcept;
 /// One load. Signal-safe.
 bool listens_to(Dialect dialect) noexcept;
+
+// Dialects that engines write to files or lists, without a call: a thread polls them. Programs without code made at run
+// time have no such thread.
+
+/// Starts the thread that polls the enabled ones of these dialects every 10 ms, once. It blocks all signals, and ends
+/// when the program's first thread has ended. A forked child gets its own thread, which begins anew. Not signal-safe.
+void follow_what_is_written() noexcept;
+
+/// The default without a setting: starts the thread if an object of the process has a list of GDB's, or an engine was
+/// heard. Constructors call it once.
+void follow_where_an_engine_is() noexcept;
+/// An engine was heard: starts the thread under the same condition. Not signal-safe.
+void note_engine() noexcept;
+
+// Code that engines have unmapped without an announcement is forgotten in the same way for every dialect: each table of
+// code checks a few of its pieces periodically.
+
+/// The thread that polls files and lists checks so many pieces each time. If there is no such thread, one in so many
+/// calls checks one piece, since the check is a system call.
+inline constexpr std::size_t k_looked_at_each_time = 64;
+inline constexpr std::uint32_t k_calls_to_a_look = 32;
+
+// Locks of data that threads share, which a forked child finds in a consistent state.
+
+/// Guards the table of announced calls. Held for the few instructions of the table, never while a procedure is
+/// registered or cancelled: observers of that may call back here.
+extern constinit ForkableLock told_lock;
+/// Guards names, and the engines' numbers for them. Held while procedures are registered and cancelled. A fork has to
+/// take it before the registry's locks. The registry's own fork handlers are therefore installed first: handlers before
+/// a fork are called in the reverse order.
+extern constinit ForkableLock names_lock;
+/// Callers call it before they change the data of that lock.
+void keep_names_whole_in_forks() noexcept;
 
 }  // namespace jitunwind

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "jitunwind/adapters/system_unwinder/find_fde/find_fde_p.h"
 #include "jitunwind/adapters/system_unwinder/find_fde/jump_slots_p.h"
+#include "jitunwind/adapters/system_unwinder/find_fde/next_definition_p.h"
 #include "jitunwind/adapters/system_unwinder/frames/frame_tables_p.h"
 #include "jitunwind/adapters/system_unwinder/probe_p.h"
 #include "jitunwind/adapters/system_unwinder/refusals_p.h"

@@ -5,7 +5,6 @@
 
 #include "jitunwind/builders/draft/draft_layout_p.h"
 #include "jitunwind/builders/draft/draft_record_p.h"
-#include "jitunwind/builders/draft/finding_p.h"
 #include "jitunwind/builders/draft/idiom_check_p.h"
 #include "jitunwind/builders/shapes/row_table_p.h"
 #include "jitunwind/builders/shapes/shape_pool_p.h"

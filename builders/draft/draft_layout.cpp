@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <iterator>
 
-#include "jitunwind/builders/draft/finding_p.h"
+#include "jitunwind/builders/draft/draft_record_p.h"
 #include "jitunwind/dyn_info/directives/region_list_internal.h"
 
 namespace jitunwind {

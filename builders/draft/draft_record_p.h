@@ -11,6 +11,7 @@
 #include "jitunwind/builders/draft/handler_draft_p.h"
 #include "jitunwind/builders/draft/procedure_draft.h"
 #include "jitunwind/builders/draft/row_pool_internal.h"
+#include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/unwind_core/rows/row_text.h"
 #include "jitunwind/unwind_core/sort_by_internal.h"
 
@@ -79,5 +80,16 @@ inline int number_in_directives(const Arch& arch, unsigned dwarf) noexcept {
 }
 /// Whether directives of this kind have a register beside their value.
 constexpr bool names_register(int tag) noexcept { return tag >= UNW_DYN_SAVE_REG && tag <= UNW_DYN_ADD; }
+
+/// "push({0, 1}, rbx): E_REG: reason". `offset` counts from the start of the code; an offset from its end is recorded
+/// as none.
+inline Finding finding_of(const std::string& place, ErrorCode code, const std::string& reason,
+                          std::int64_t offset = -1) {
+  Finding finding;
+  finding.code = code;
+  finding.offset = std::max(offset, std::int64_t{-1});
+  finding.message = place + ": " + finding_name(code) + ": " + reason;
+  return finding;
+}
 
 }  // namespace jitunwind

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "jitunwind/builders/draft/finding_p.h"
+#include "jitunwind/builders/draft/draft_record_p.h"
 #include "jitunwind/builders/frame_personality_internal.h"
 #include "jitunwind/unwind_core/emit/byte_writer.h"
 

@@ -13,7 +13,7 @@
 #include <map>
 #include <memory>
 
-#include "jitunwind/builders/draft/finding_p.h"
+#include "jitunwind/builders/draft/draft_record_p.h"
 #include "jitunwind/builders/draft/handler_draft_p.h"
 #include "jitunwind/unwind_core/emit/byte_writer.h"
 #include "jitunwind/unwind_core/rows/dwarf_constants_internal.h"

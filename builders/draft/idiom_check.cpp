@@ -1,9 +1,8 @@
+#include "jitunwind/builders/draft/draft_record_p.h"
 #include "jitunwind/builders/draft/idiom_check_p.h"
 
 #include <algorithm>
 #include <cstdint>
-
-#include "jitunwind/builders/draft/finding_p.h"
 
 namespace jitunwind {
 

@@ -6,7 +6,6 @@
 
 #include "jitunwind/builders/draft/draft_record_p.h"
 #include "jitunwind/builders/draft/entry_state_p.h"
-#include "jitunwind/builders/draft/finding_p.h"
 
 namespace jitunwind {
 namespace {

@@ -20,12 +20,9 @@ using Reg = CpuRegister<Cpu>;
 using Builder = ProcedureBuilder<Cpu>;
 using Marks = ProcedureBuilder<Cpu, MarkRecorder>;
 
-inline constexpr Reg eax{0}, ecx{1}, edx{2}, ebx{3}, esp{4};
-inline constexpr Reg ebp{5};  ///< the frame pointer
-inline constexpr Reg esi{6}, edi{7};
-inline constexpr Reg eip{8};  ///< the return address
-inline constexpr Reg st0{11}, st1{12}, st2{13}, st3{14}, st4{15}, st5{16}, st6{17}, st7{18}, xmm0{21}, xmm1{22};
-inline constexpr Reg xmm2{23}, xmm3{24}, xmm4{25}, xmm5{26}, xmm6{27}, xmm7{28};
+#define JITUNWIND_REGISTER(dwarf, name, ...) inline constexpr Reg name{dwarf};
+#include "jitunwind/unwind_core/arch/tables/x86_registers.def"
+#undef JITUNWIND_REGISTER
 
 /// Begins the description of a procedure; builders/procedure_builder.h.
 inline Builder describe(std::string_view name = {}) { return Builder(name); }

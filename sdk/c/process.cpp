@@ -21,9 +21,11 @@ ju_status ju_statistics_get(ju_statistics* statistics, ju_error* error) {
   ju_statistics out{};
   out.counts_hits = now.counts_hits;
 #define JITUNWIND_TABLE(member, ...) out.member = jitunwind::c::table_of(now.member);
+#define JITUNWIND_TABLE_OF_CPP(...)
 #define JITUNWIND_NUMBER(member, ...) out.member = now.member;
 #include "jitunwind/sdk/statistics_internal.def"
 #undef JITUNWIND_TABLE
+#undef JITUNWIND_TABLE_OF_CPP
 #undef JITUNWIND_NUMBER
   return jitunwind::c::write_struct(out, statistics, "statistics", error);
 }

@@ -43,9 +43,6 @@ typedef struct ju_statistics {
   uint64_t registered;     /**< now */
   uint64_t index_bytes;    /**< now */
   uint64_t registry_bytes; /**< now */
-  ju_table_statistics unknown_code;
-  ju_table_statistics module_files;
-  ju_table_statistics frame_shapes;
 } ju_statistics;
 /** Reads the statistics of this process. Thread-safe, signal-safe. Errors: null_pointer, bad_struct_size. */
 ju_status ju_statistics_get(ju_statistics* statistics, ju_error* error);

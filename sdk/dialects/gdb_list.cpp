@@ -3,7 +3,7 @@
 #include <array>
 #include <span>
 
-#include "jitunwind/unwind_core/arch/alignment_internal.h"
+#include "jitunwind/unwind_core/arch/arch_internal.h"
 #include "jitunwind/unwind_core/byte_reader.h"
 
 namespace jitunwind {

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <optional>
 
-#include "jitunwind/unwind_core/arch/data_relocations_internal.h"
+#include "jitunwind/unwind_core/arch/arch_internal.h"
 #include "jitunwind/unwind_core/byte_reader.h"
 #include "jitunwind/unwind_core/emit/byte_writer.h"
 #include "jitunwind/unwind_core/image/compressed/decompress_internal.h"

@@ -2,10 +2,9 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "jitunwind/sdk/jitstack/escaped_p.h"
+#include "jitunwind/sdk/jitstack/options_p.h"
 #include "jitunwind/sdk/jitstack/output_p.h"
-#include "jitunwind/sdk/jitstack/perf/samples_p.h"
-#include "jitunwind/sdk/jitstack/watch_p.h"
+#include "jitunwind/sdk/jitstack/terminal_p.h"
 
 namespace jitunwind::jitstack {
 namespace {

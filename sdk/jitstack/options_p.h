@@ -36,4 +36,11 @@ struct Options {
 /// None: the help, the version or an error has been written, and the program ends with `status`.
 std::optional<Options> parse_options(int argc, const char* const* argv, ExitStatus& status);
 
+/// Prints the stack of each sample, or writes a profile of the samples if Options::output is set.
+ExitStatus show_samples(const Options& options);
+
+/// Writes OUTPUT.folded, and says so on stdout. SIGINT, SIGTERM and the end of the process end it early;
+/// the samples until then are written.
+ExitStatus watch(const Options& options);
+
 }  // namespace jitunwind::jitstack

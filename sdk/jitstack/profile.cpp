@@ -1,4 +1,5 @@
 #include "jitunwind/sdk/jitstack/profile_p.h"
+#include "jitunwind/sdk/jitstack/terminal_p.h"
 
 #include <unistd.h>
 
@@ -6,8 +7,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-
-#include "jitunwind/sdk/jitstack/escaped_p.h"
 
 namespace jitunwind::jitstack {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -33,6 +34,60 @@ void Progress::show(const std::string& text) {
 void Progress::clear() {
   if (is_shown_) std::fputs("\r\033[K", stderr);
   is_shown_ = false;
+}
+
+namespace {
+
+struct Character {
+  char32_t code = 0;
+  std::size_t size = 0;  ///< bytes; 0: invalid UTF-8 (RFC 3629, 4)
+};
+
+Character first_of(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return {lead, 1};
+  const std::size_t size = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+  if (lead < 0xc2 || lead > 0xf4 || text.size() < size) return {};
+  char32_t code = lead & (0x7fu >> size);
+  for (std::size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return {};
+    code = code << 6 | (byte(i) & 0x3fu);
+  }
+  constexpr char32_t k_least[] = {0, 0, 0x80, 0x800, 0x10000};
+  const bool is_surrogate = code >= 0xd800 && code <= 0xdfff;
+  if (code < k_least[size] || code > 0x10ffff || is_surrogate) return {};
+  return {code, size};
+}
+
+bool is_obeyed(char32_t code) {
+  const bool is_control = code < 0x20 || (code >= 0x7f && code < 0xa0);
+  // Characters that set the direction (Unicode Bidirectional Algorithm, 2), and line and paragraph separators.
+  const bool turns = code == 0x61c || (code >= 0x200e && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) ||
+                     (code >= 0x2066 && code <= 0x2069);
+  return is_control || turns || code == 0xfffe || code == 0xffff;
+}
+
+}  // namespace
+
+std::string escaped(std::string_view foreign) {
+  std::string text;
+  text.reserve(foreign.size());
+  while (!foreign.empty()) {
+    const Character character = first_of(foreign);
+    const std::size_t size = character.size == 0 ? 1 : character.size;
+    if (character.size != 0 && !is_obeyed(character.code)) {
+      text += foreign.substr(0, size);
+    } else {
+      for (const char c : foreign.substr(0, size)) {
+        char hex[8];
+        std::snprintf(hex, sizeof hex, "\\x%02x", static_cast<unsigned>(static_cast<unsigned char>(c)));
+        text += hex;
+      }
+    }
+    foreign.remove_prefix(size);
+  }
+  return text;
 }
 
 }  // namespace jitunwind::jitstack

@@ -1,8 +1,9 @@
-// Output for people only: colours, and a progress line.
+// Output on terminals: colours, a progress line, and a target's names, in which there may be what a terminal obeys.
 #pragma once
 
 #include <chrono>
 #include <string>
+#include <string_view>
 
 namespace jitunwind::jitstack {
 
@@ -36,5 +37,9 @@ class Progress {
   bool is_shown_ = false;
   Clock::time_point next_;
 };
+
+/// Returns UTF-8 without anything that a terminal obeys. Control characters (C0, DEL, C1), characters that change the
+/// direction of writing, and bytes that are not UTF-8 become "\xNN" each.
+std::string escaped(std::string_view foreign);
 
 }  // namespace jitunwind::jitstack

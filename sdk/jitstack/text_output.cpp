@@ -3,8 +3,8 @@
 #include <cinttypes>
 #include <cstdio>
 
-#include "jitunwind/sdk/jitstack/escaped_p.h"
 #include "jitunwind/sdk/jitstack/output_p.h"
+#include "jitunwind/sdk/jitstack/terminal_p.h"
 
 namespace jitunwind::jitstack {
 namespace {

@@ -1,4 +1,3 @@
-#include "jitunwind/sdk/jitstack/watch_p.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -9,7 +8,7 @@
 #include <cstdio>
 #include <string>
 
-#include "jitunwind/sdk/jitstack/escaped_p.h"
+#include "jitunwind/sdk/jitstack/options_p.h"
 #include "jitunwind/sdk/jitstack/profile_p.h"
 #include "jitunwind/sdk/jitstack/terminal_p.h"
 

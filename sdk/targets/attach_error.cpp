@@ -5,7 +5,7 @@
 #include <cstring>
 #include <optional>
 
-#include "jitunwind/sdk/targets/attach_error_p.h"
+#include "jitunwind/sdk/targets/target_impl_p.h"
 #include "jitunwind/unwind_core/arch/arch.h"
 
 namespace jitunwind {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "jitunwind/sdk/targets/attach_error_p.h"
 #include "jitunwind/sdk/targets/process_target_p.h"
-#include "jitunwind/unwind_core/arch/also_runs_internal.h"
+#include "jitunwind/sdk/targets/target_impl_p.h"
+#include "jitunwind/unwind_core/arch/arch_internal.h"
 #include "jitunwind/unwind_core/image/elf_internal.h"
 #include "jitunwind/unwind_core/uncancelled_internal.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "jitunwind/sdk/targets/attach_error_p.h"
+#include "jitunwind/sdk/targets/target_impl_p.h"
 #include "jitunwind/unwind_core/targets/process_folder_internal.h"
 
 namespace jitunwind {

@@ -9,18 +9,20 @@
 namespace jitunwind::test {
 
 /// Offsets from SP are multiples of 8, up to 32 KiB; those of pairs are up to 504. Numbers in the description are
-/// counted from 0, and the one with the number `lie` is described wrongly.
-class A64Assembler {
+/// counted from 0, and the one with the number `lie` is described wrongly. `Recorder`: aarch64::Builder or
+/// aarch64::Marks.
+template <class Recorder>
+class A64AssemblerWith {
  public:
   using Reg = aarch64::Reg;
 
-  explicit A64Assembler(int lie = -1) : lie_(lie) {}
+  explicit A64AssemblerWith(int lie = -1) : lie_(lie) {}
   /// The number of numbers in the description.
   int said() const { return said_; }
 
   const std::vector<std::uint32_t>& code() const { return code_; }
   std::int64_t size() const { return static_cast<std::int64_t>(code_.size() * sizeof(std::uint32_t)); }
-  aarch64::Builder& builder() { return builder_; }
+  Recorder& builder() { return builder_; }
   Result<Description, BuildError> description() const {
     return aarch64::Builder(builder_).size(static_cast<std::uint64_t>(size())).build();
   }
@@ -111,7 +113,8 @@ class A64Assembler {
   int lie_;
   int said_ = 0;
   std::vector<std::uint32_t> code_;
-  aarch64::Builder builder_ = aarch64::describe();
+  Recorder builder_{};
 };
+using A64Assembler = A64AssemblerWith<aarch64::Builder>;
 
 }  // namespace jitunwind::test

@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <stdexcept>
+#include <utility>
 
 #include "tests/aarch64/a64_assembler.h"
 
@@ -14,18 +15,20 @@ using namespace aarch64;
 
 constexpr unsigned k_helper = 11;  // x11, until the first call
 
+template <class Recorder>
 class Writer {
  public:
   Writer(std::mt19937_64& random, int lie) : random_(random), a_(lie) {}
 
-  RandomFrame write() {
+  void write() {
     a_.emit(0xaa0003eb);  // mov x11,x0
     if (one_in(6))
       write_leaf();
     else
       write_frame();
-    return {a_.code(), a_.description(), early_returns_, a_.said()};
   }
+  A64AssemblerWith<Recorder>& assembler() { return a_; }
+  int early_returns() const { return early_returns_; }
 
  private:
   struct Saved {
@@ -150,7 +153,7 @@ class Writer {
   }
 
   std::mt19937_64& random_;
-  A64Assembler a_;
+  A64AssemblerWith<Recorder> a_;
   std::vector<Saved> saved_;
   int size_ = 0;
   int record_at_ = 0;
@@ -163,7 +166,18 @@ class Writer {
 
 }  // namespace
 
-RandomFrame random_frame(std::mt19937_64& random, int lie) { return Writer(random, lie).write(); }
+RandomFrame random_frame(std::mt19937_64& random, int lie) {
+  Writer<aarch64::Builder> writer(random, lie);
+  writer.write();
+  const auto& a = writer.assembler();
+  return {a.code(), a.description(), writer.early_returns(), a.said()};
+}
+
+MarkedFrame random_marked_frame(std::mt19937_64& random) {
+  Writer<aarch64::Marks> writer(random, -1);
+  writer.write();
+  return {writer.assembler().code(), std::move(writer.assembler().builder())};
+}
 
 CodePages::CodePages(std::size_t bytes) : size_(bytes) {
   constexpr int k_kind = MAP_PRIVATE | MAP_ANONYMOUS;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "jitunwind/builders/description.h"
+#include "jitunwind/builders/registers_aarch64.h"
 #include "jitunwind/builders/registration.h"
 
 namespace jitunwind::test {
@@ -22,6 +23,13 @@ inline constexpr int k_frame_result = 4711;
 
 /// `lie`: A64Assembler.
 RandomFrame random_frame(std::mt19937_64& random, int lie = -1);
+
+/// A procedure that marks describe. It is the one that random_frame() makes of these numbers.
+struct MarkedFrame {
+  std::vector<std::uint32_t> code;
+  aarch64::Marks marks;
+};
+MarkedFrame random_marked_frame(std::mt19937_64& random);
 
 /// Executable memory.
 class CodePages {

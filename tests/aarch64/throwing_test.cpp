@@ -8,9 +8,12 @@
 #include <stdexcept>
 #include <string>
 
+#include "jitunwind/builders/described_rows.h"
 #include "jitunwind/builders/frame_handler.h"
 #include "jitunwind/builders/shapes/procedure_of_fde_internal.h"
+#include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/registry/registry.h"
+#include "jitunwind/unwind_core/rows/row_text.h"
 #include "tests/aarch64/a64_assembler.h"
 #include "tests/aarch64/described_frames.h"
 #include "tests/aarch64/frames.h"
@@ -66,6 +69,41 @@ TEST(Aarch64Exceptions, PassDescribedFrames) {
   }
   EXPECT_GT(caught, 150);
   EXPECT_EQ(alive, 0);
+}
+
+TEST(Aarch64Exceptions, PassFramesThatMarksDescribe) {
+  std::mt19937_64 random(8);
+  CodePages pages(1 << 20);
+  int caught = 0;
+  for (int i = 0; i < 100; ++i) {
+    std::mt19937_64 again = random;
+    const RandomFrame frame = random_frame(random);
+    ASSERT_TRUE(frame.description) << frame.description.error().text();
+    MarkedFrame marked = random_marked_frame(again);
+    ASSERT_EQ(marked.code, frame.code);
+    void* const code = pages.add(frame.code);
+    const auto begin = reinterpret_cast<std::uintptr_t>(code);
+    const std::size_t size = frame.code.size() * sizeof frame.code[0];
+    const auto registered = register_code(marked.marks, {.start = begin, .size = size});
+    ASSERT_TRUE(registered) << registered.error().text();
+    DescribedRows described(*frame.description, size);
+    for (std::size_t at = 0; at < size; at += 4) {
+      FrameRow row;
+      const auto wanted = described.row(at);
+      ASSERT_TRUE(wanted);
+      ASSERT_TRUE(directive_row(*registered->info(), *host_arch(), CodeAddress::interrupted(begin + at), nullptr, row));
+      ASSERT_EQ(to_text(row, *host_arch()), to_text(*wanted, *host_arch())) << i << ": +" << at;
+    }
+    const A64Arrival arrival = in_magic_frame([&] {
+      try {
+        EXPECT_EQ(reinterpret_cast<Function>(code)(&throw_number, frame.early_returns + 1), k_frame_result);
+      } catch (const std::runtime_error&) {
+        ++caught;
+      }
+    });
+    EXPECT_TRUE(preserved_are_magic(arrival)) << i;
+  }
+  EXPECT_GT(caught, 50);
 }
 
 // covers: EX14

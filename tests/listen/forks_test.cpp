@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "jitunwind/adapters/listen/listen.h"
-#include "jitunwind/adapters/listen/locks_p.h"
+#include "jitunwind/adapters/listen/listening_p.h"
 #include "jitunwind/dyn_info/registry/observers.h"
 #include "tests/builders/registered_code.h"
 #include "tests/listen/frame_functions.h"

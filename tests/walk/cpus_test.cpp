@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "jitunwind/unwind_core/arch/context_records_p.h"
+#include "jitunwind/unwind_core/arch/arch_p.h"
 #include "jitunwind/unwind_core/rows/apply_row.h"
 #include "jitunwind/unwind_core/sources/guesses/code_pattern_p.h"
 #include "jitunwind/unwind_core/sources/sources.h"

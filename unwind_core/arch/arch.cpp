@@ -5,9 +5,8 @@
 #include <iterator>
 #include <utility>
 
-#include "jitunwind/unwind_core/arch/alignment_internal.h"
-#include "jitunwind/unwind_core/arch/also_runs_internal.h"
-#include "jitunwind/unwind_core/arch/signing_p.h"
+#include "jitunwind/unwind_core/arch/arch_internal.h"
+#include "jitunwind/unwind_core/arch/arch_p.h"
 
 namespace jitunwind {
 namespace {

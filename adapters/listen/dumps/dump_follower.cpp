@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include "jitunwind/adapters/listen/listening_p.h"
-#include "jitunwind/adapters/listen/mapped_code_p.h"
 #include "jitunwind/adapters/listen/names/heard_names_p.h"
 #include "jitunwind/unwind_core/targets/mappings.h"
 
@@ -105,6 +105,17 @@ void DumpFollower::look(uid_t owner) {
     (void)dump.file.read(~std::uint64_t{0}, owner, take, [&] { dump.reader.restart(); });
   }
   forget_unmapped();
+}
+
+MapFollower::MapFollower() : file_("/tmp/perf-" + std::to_string(::getpid()) + ".map") {}
+
+/// Another user may have created the file before this process got its number.
+void MapFollower::look(uid_t owner) {
+  const auto take = [this](std::span<const std::byte> piece) {
+    reader_.read({reinterpret_cast<const char*>(piece.data()), piece.size()},
+                 [](const NamedCode& said) { name_code(said.code, said.name); });
+  };
+  (void)file_.read(~std::uint64_t{0}, owner, take, [this] { reader_.restart(); });
 }
 
 }  // namespace jitunwind

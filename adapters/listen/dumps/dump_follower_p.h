@@ -1,4 +1,4 @@
-// The jitdumps of this process, followed while its engines append to them.
+// The jitdumps and the perf map of this process, followed while its engines append to them.
 #pragma once
 
 #include <unistd.h>
@@ -14,6 +14,7 @@
 #include "jitunwind/sdk/dialects/frames/dumped_frames.h"
 #include "jitunwind/sdk/dialects/growing_file_internal.h"
 #include "jitunwind/sdk/dialects/jitdump.h"
+#include "jitunwind/sdk/dialects/perf_map.h"
 #include "jitunwind/sdk/dialects/source_lines.h"
 
 namespace jitunwind {
@@ -58,6 +59,20 @@ class DumpFollower {
   WaitingLines lines_;
   Addr looked_at_ = 0;  // the start of the piece that was checked last
   unsigned looks_ = 0;
+};
+
+/// Follows /tmp/perf-PID.map. Used by one thread.
+class MapFollower {
+ public:
+  MapFollower();
+
+  /// Reads the lines since the last time. A file that was made anew, or truncated, is read from its start. A file of
+  /// another owner is not read. Throws std::bad_alloc.
+  void look(uid_t owner = ::geteuid());
+
+ private:
+  GrowingFile file_;
+  PerfMapReader reader_;
 };
 
 }  // namespace jitunwind

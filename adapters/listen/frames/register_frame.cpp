@@ -4,7 +4,6 @@
 // take precedence instead of colliding.
 #include <utility>
 
-#include "jitunwind/adapters/listen/following_p.h"
 #include "jitunwind/adapters/listen/frames/next_functions_p.h"
 #include "jitunwind/adapters/listen/frames/told_frames_p.h"
 #include "jitunwind/adapters/listen/listening_p.h"

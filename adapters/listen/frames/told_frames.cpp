@@ -8,8 +8,6 @@
 
 #include "jitunwind/adapters/listen/frames/told_calls_p.h"
 #include "jitunwind/adapters/listen/listening_p.h"
-#include "jitunwind/adapters/listen/locks_p.h"
-#include "jitunwind/adapters/listen/mapped_code_p.h"
 #include "jitunwind/adapters/listen/names/heard_names_p.h"
 #include "jitunwind/builders/shapes/procedure_of_fde_internal.h"
 #include "jitunwind/dyn_info/own_fde_internal.h"

@@ -7,7 +7,6 @@
 
 #include "jitunwind/adapters/listen/listen.h"
 #include "jitunwind/adapters/listen/listening_p.h"
-#include "jitunwind/adapters/listen/locks_p.h"
 #include "jitunwind/sdk/dialects/itt_event.h"
 #include "jitunwind/unwind_core/memory/local.h"
 

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "jitunwind/adapters/listen/listening_p.h"
-#include "jitunwind/adapters/listen/mapped_code_p.h"
 #include "jitunwind/adapters/listen/names/heard_names_p.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/image/dynamic_object_internal.h"

@@ -3,7 +3,7 @@
 // weak, so that libgcc's own one, if it is linked as well (its object has __register_frame, too), takes precedence
 // instead of colliding. A static libgcc calls __wrap__Unwind_Find_FDE under -Wl,--wrap=_Unwind_Find_FDE, whatever else
 // is linked.
-#include "jitunwind/adapters/system_unwinder/find_fde/find_fde_p.h"
+#include "jitunwind/adapters/system_unwinder/find_fde/next_definition_p.h"
 
 using jitunwind::EhBases;
 using jitunwind::FindFde;

@@ -1,4 +1,4 @@
-#include "jitunwind/adapters/system_unwinder/find_fde/forwarder_p.h"
+#include "jitunwind/adapters/system_unwinder/find_fde/jump_slots_p.h"
 
 #include <sys/mman.h>
 

@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <span>
 
-#include "jitunwind/adapters/system_unwinder/find_fde/find_fde_p.h"
-#include "jitunwind/adapters/system_unwinder/find_fde/forwarder_p.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/errno_keeper_internal.h"
 #include "jitunwind/unwind_core/image/dynamic_object_internal.h"

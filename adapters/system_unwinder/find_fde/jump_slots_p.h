@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "jitunwind/adapters/system_unwinder/find_fde/level_one_p.h"
 #include "jitunwind/adapters/system_unwinder/find_fde/next_definition_p.h"
 #include "jitunwind/adapters/system_unwinder/find_fde/unwinder_copies_p.h"
 
@@ -96,5 +97,16 @@ class JumpSlots {
 };
 
 extern constinit JumpSlots jump_slots;
+
+// Forwarders call a target that can be replaced. They serve as pointers to code of a library that may be unloaded while
+// others keep the pointers. Their memory is never freed.
+
+/// Null: there is no executable memory. Not signal-safe.
+FindFde* make_forwarder(FindFde* target) noexcept;
+
+/// On return no thread is in a call of the former target that was made through the forwarder. The wait ends after a
+/// second: a thread that is still counted has left the call by a jump, or belongs to the parent of a forked process.
+/// Not signal-safe.
+void redirect(FindFde* forwarder, FindFde* target) noexcept;
 
 }  // namespace jitunwind

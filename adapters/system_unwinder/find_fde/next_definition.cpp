@@ -2,13 +2,14 @@
 
 #include <dlfcn.h>
 
-#include "jitunwind/adapters/system_unwinder/find_fde/loaded_handles_p.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/errno_keeper_internal.h"
 #include "jitunwind/unwind_core/sources/sources.h"
 
-// A static program has no dlsym, and no next definition.
+// A static program has none of these, and no next definition.
 #pragma weak dlsym
+#pragma weak dladdr
+#pragma weak dlclose
 
 namespace jitunwind {
 namespace {
@@ -16,6 +17,21 @@ namespace {
 constexpr const char* k_name = "_Unwind_Find_FDE";
 
 }  // namespace
+
+void* open_loaded(const char* name) noexcept {
+  if (&dlsym == nullptr) return nullptr;
+  // Linkers warn of any mention of dlopen in a static program.
+  const auto open = reinterpret_cast<void* (*)(const char*, int)>(dlsym(RTLD_DEFAULT, "dlopen"));
+  return open ? open(name, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
+}
+
+void* open_loaded_at(const void* at) noexcept {
+  Dl_info info;
+  if (at == nullptr || &dladdr == nullptr || dladdr(at, &info) == 0) return nullptr;
+  return open_loaded(info.dli_fname);
+}
+
+void close_handle(void* handle) noexcept { dlclose(handle); }
 
 FindFde* NextDefinition::usable(void* definition) const noexcept {
   auto* const found = reinterpret_cast<FindFde*>(definition);

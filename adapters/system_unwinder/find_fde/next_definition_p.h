@@ -12,6 +12,15 @@
 
 namespace jitunwind {
 
+// An object stays loaded while it has a handle; a static program has none. These three are not signal-safe: they take
+// locks of the dynamic linker, and wait for threads in dlopen() or dlclose(), constructors included.
+
+/// Null: the object is not loaded.
+void* open_loaded(const char* name) noexcept;
+/// The handle of the object that contains an address.
+void* open_loaded_at(const void* at) noexcept;
+void close_handle(void* handle) noexcept;
+
 // The compiler turns a call in a noexcept function into a jump only if the callee cannot throw.
 static_assert(std::is_nothrow_invocable_v<FindFde, void*, EhBases*>);
 
@@ -74,5 +83,8 @@ const void* find_ours_or(void* pc, EhBases* bases, Next next) noexcept {
   *bases = registered.bases;
   return registered.fde;
 }
+
+/// The definition that is called for code that is not registered.
+NextDefinition& next_find_fde() noexcept;
 
 }  // namespace jitunwind

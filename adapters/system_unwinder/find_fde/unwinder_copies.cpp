@@ -1,6 +1,6 @@
 #include "jitunwind/adapters/system_unwinder/find_fde/unwinder_copies_p.h"
 
-#include "jitunwind/adapters/system_unwinder/find_fde/loaded_handles_p.h"
+#include "jitunwind/adapters/system_unwinder/find_fde/next_definition_p.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/image/dynamic_object_internal.h"
 #include "jitunwind/unwind_core/modules/lasting_modules_internal.h"

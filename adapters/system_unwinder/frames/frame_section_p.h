@@ -17,6 +17,15 @@
 #include <span>
 #include <vector>
 
+// They are weak, because a strong reference would pull in a static libgcc's own _Unwind_Find_FDE.
+extern "C" {
+[[gnu::weak]] void __register_frame(const void* begin);
+[[gnu::weak]] void __deregister_frame(const void* begin);
+// libgcc's functions with memory of the caller's, which the second one returns.
+[[gnu::weak]] void __register_frame_info(const void* begin, void* object);
+[[gnu::weak]] void* __deregister_frame_info(const void* begin);
+}
+
 namespace jitunwind {
 
 /// libgcc may still read a section and its object after it released its lock, although the section was deregistered
@@ -98,6 +107,27 @@ class FrameSection {
   Changes changed_{};     // changes in the other copy since the last publication
   const std::byte* published_ = nullptr;
   SectionMemory::Object* object_ = nullptr;  // of the published copy
+};
+
+class FramePool {
+ public:
+  /// Takes at least `size` bytes, aligned to 16.
+  std::byte* take(std::size_t size);
+  /// `size` is the argument of take().
+  void give_back(std::byte* block, std::size_t size) noexcept;
+
+ private:
+  static constexpr std::size_t k_unit = 16;
+  static constexpr std::size_t k_largest = 1024;  ///< larger blocks have memory of their own
+  static constexpr std::size_t k_chunk = 16 * k_largest;
+
+  struct Free {
+    Free* next;
+  };
+  std::array<Free*, k_largest / k_unit + 1> free_{};  // by size in units
+  std::vector<std::unique_ptr<std::byte[]>> chunks_;
+  std::byte* next_ = nullptr;
+  std::size_t left_ = 0;
 };
 
 }  // namespace jitunwind

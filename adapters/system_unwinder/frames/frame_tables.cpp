@@ -8,7 +8,6 @@
 #include <set>
 
 #include "jitunwind/adapters/system_unwinder/find_fde/level_one_p.h"
-#include "jitunwind/adapters/system_unwinder/frames/register_frame_p.h"
 #include "jitunwind/adapters/system_unwinder/refusals_p.h"
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/registry/system_unwinder_seam_internal.h"

@@ -9,7 +9,6 @@
 #include <span>
 #include <vector>
 
-#include "jitunwind/adapters/system_unwinder/frames/frame_pool_p.h"
 #include "jitunwind/adapters/system_unwinder/frames/frame_section_p.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/unwind_core/error.h"

@@ -1,4 +1,3 @@
-#include "jitunwind/sdk/jitstack/perf/samples_p.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -7,10 +6,11 @@
 #include <cstring>
 #include <memory>
 
-#include "jitunwind/sdk/jitstack/escaped_p.h"
+#include "jitunwind/sdk/jitstack/options_p.h"
 #include "jitunwind/sdk/jitstack/output_p.h"
 #include "jitunwind/sdk/jitstack/perf/perf_processes_p.h"
 #include "jitunwind/sdk/jitstack/profile_p.h"
+#include "jitunwind/sdk/jitstack/terminal_p.h"
 
 namespace jitunwind::jitstack {
 namespace {

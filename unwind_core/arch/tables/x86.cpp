@@ -2,10 +2,10 @@
 // Data only.
 #include <elf.h>
 
+#include "jitunwind/unwind_core/arch/arch_internal.h"
 #include "jitunwind/unwind_core/arch/arch.h"
-#include "jitunwind/unwind_core/arch/data_relocations_internal.h"
 #include "jitunwind/unwind_core/arch/instruction_p.h"
-#include "jitunwind/unwind_core/arch/tables/context_columns_p.h"
+#include "jitunwind/unwind_core/arch/arch_p.h"
 #include "jitunwind/unwind_core/arch/tables/x86_calls_p.h"
 
 #if defined(__i386__)
@@ -27,33 +27,9 @@ constexpr std::int16_t greg(int index) { return static_cast<std::int16_t>(20 + 4
 constexpr std::int16_t user(int index) { return static_cast<std::int16_t>(4 * index); }
 
 constexpr RegisterInfo k_registers[] = {
-    // dwarf name  libunwind name  class  preserved column unw ucontext  prstatus  uwx  perf
-    {0, "eax", "EAX", general, false, 0, 0, greg(11), user(6), 0x100, 0},
-    {1, "ecx", "ECX", general, false, 1, 2, greg(10), user(1), 0x101, 2},
-    {2, "edx", "EDX", general, false, 2, 1, greg(9), user(2), 0x102, 3},
-    {3, "ebx", "EBX", general, true, 3, 3, greg(8), user(0), 0x103, 1},
-    {4, "esp", "ESP", general, false, 4, 7, greg(7), user(15), 0x104, 7},
-    {5, "ebp", "EBP", general, true, 5, 6, greg(6), user(5), 0x105, 6},
-    {6, "esi", "ESI", general, true, 6, 4, greg(5), user(3), 0x106, 4},
-    {7, "edi", "EDI", general, true, 7, 5, greg(4), user(4), 0x107, 5},
-    {8, "eip", "EIP", general, false, 8, 8, greg(14), user(12), 0x108, 8},
-    // Scratch registers: only the innermost frame has them.
-    {11, "st0", "ST0", vector, false, -1, 11, -1, -1, -1},
-    {12, "st1", "ST1", vector, false, -1, 12, -1, -1, -1},
-    {13, "st2", "ST2", vector, false, -1, 13, -1, -1, -1},
-    {14, "st3", "ST3", vector, false, -1, 14, -1, -1, -1},
-    {15, "st4", "ST4", vector, false, -1, 15, -1, -1, -1},
-    {16, "st5", "ST5", vector, false, -1, 16, -1, -1, -1},
-    {17, "st6", "ST6", vector, false, -1, 17, -1, -1, -1},
-    {18, "st7", "ST7", vector, false, -1, 18, -1, -1, -1},
-    {21, "xmm0", "XMM0", vector, false, -1, 53, -1, -1, -1},
-    {22, "xmm1", "XMM1", vector, false, -1, 54, -1, -1, -1},
-    {23, "xmm2", "XMM2", vector, false, -1, 55, -1, -1, -1},
-    {24, "xmm3", "XMM3", vector, false, -1, 56, -1, -1, -1},
-    {25, "xmm4", "XMM4", vector, false, -1, 57, -1, -1, -1},
-    {26, "xmm5", "XMM5", vector, false, -1, 58, -1, -1, -1},
-    {27, "xmm6", "XMM6", vector, false, -1, 59, -1, -1, -1},
-    {28, "xmm7", "XMM7", vector, false, -1, 60, -1, -1, -1},
+#define JITUNWIND_REGISTER(dwarf, name, ...) {dwarf, #name, __VA_ARGS__},
+#include "jitunwind/unwind_core/arch/tables/x86_registers.def"
+#undef JITUNWIND_REGISTER
 };
 
 // __kernel_rt_sigreturn and __restore_rt: mov $173,%eax; int $0x80. __kernel_sigreturn and __restore serve handlers

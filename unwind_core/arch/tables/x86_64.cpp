@@ -1,10 +1,10 @@
 // x86-64 with the System V psABI (AMD64 ABI 1.0), Linux: registers, entry row, frame chain, stubs. Data only.
 #include <elf.h>
 
+#include "jitunwind/unwind_core/arch/arch_internal.h"
 #include "jitunwind/unwind_core/arch/arch.h"
-#include "jitunwind/unwind_core/arch/data_relocations_internal.h"
 #include "jitunwind/unwind_core/arch/instruction_p.h"
-#include "jitunwind/unwind_core/arch/tables/context_columns_p.h"
+#include "jitunwind/unwind_core/arch/arch_p.h"
 #include "jitunwind/unwind_core/arch/tables/x86_calls_p.h"
 
 #if defined(__x86_64__) && defined(__LP64__)
@@ -26,41 +26,9 @@ constexpr std::int16_t greg(int index) { return static_cast<std::int16_t>(40 + 8
 constexpr std::int16_t user(int index) { return static_cast<std::int16_t>(8 * index); }
 
 constexpr RegisterInfo k_registers[] = {
-    // dwarf name  libunwind name  class  preserved column unw ucontext  prstatus  uwx  perf
-    {0, "rax", "RAX", general, false, 0, 0, greg(13), user(10), 0x100, 0},
-    {1, "rdx", "RDX", general, false, 1, 1, greg(12), user(12), 0x101, 3},
-    {2, "rcx", "RCX", general, false, 2, 2, greg(14), user(11), 0x102, 2},
-    {3, "rbx", "RBX", general, true, 3, 3, greg(11), user(5), 0x103, 1},
-    {4, "rsi", "RSI", general, false, 4, 4, greg(9), user(13), 0x104, 4},
-    {5, "rdi", "RDI", general, false, 5, 5, greg(8), user(14), 0x105, 5},
-    {6, "rbp", "RBP", general, true, 6, 6, greg(10), user(4), 0x106, 6},
-    {7, "rsp", "RSP", general, false, 7, 7, greg(15), user(19), 0x107, 7},
-    {8, "r8", "R8", general, false, 8, 8, greg(0), user(9), 0x108, 16},
-    {9, "r9", "R9", general, false, 9, 9, greg(1), user(8), 0x109, 17},
-    {10, "r10", "R10", general, false, 10, 10, greg(2), user(7), 0x10a, 18},
-    {11, "r11", "R11", general, false, 11, 11, greg(3), user(6), 0x10b, 19},
-    {12, "r12", "R12", general, true, 12, 12, greg(4), user(3), 0x10c, 20},
-    {13, "r13", "R13", general, true, 13, 13, greg(5), user(2), 0x10d, 21},
-    {14, "r14", "R14", general, true, 14, 14, greg(6), user(1), 0x10e, 22},
-    {15, "r15", "R15", general, true, 15, 15, greg(7), user(0), 0x10f, 23},
-    {16, "rip", "RIP", general, false, 16, 16, greg(16), user(16), 0x110, 8},
-    // These names serve rows of Win64-convention functions (gcc ms_abi saves xmm6-xmm15); the psABI preserves none.
-    {17, "xmm0", "XMM0", vector, false, -1, -1, -1, -1, -1},
-    {18, "xmm1", "XMM1", vector, false, -1, -1, -1, -1, -1},
-    {19, "xmm2", "XMM2", vector, false, -1, -1, -1, -1, -1},
-    {20, "xmm3", "XMM3", vector, false, -1, -1, -1, -1, -1},
-    {21, "xmm4", "XMM4", vector, false, -1, -1, -1, -1, -1},
-    {22, "xmm5", "XMM5", vector, false, -1, -1, -1, -1, -1},
-    {23, "xmm6", "XMM6", vector, false, -1, -1, -1, -1, -1},
-    {24, "xmm7", "XMM7", vector, false, -1, -1, -1, -1, -1},
-    {25, "xmm8", "XMM8", vector, false, -1, -1, -1, -1, -1},
-    {26, "xmm9", "XMM9", vector, false, -1, -1, -1, -1, -1},
-    {27, "xmm10", "XMM10", vector, false, -1, -1, -1, -1, -1},
-    {28, "xmm11", "XMM11", vector, false, -1, -1, -1, -1, -1},
-    {29, "xmm12", "XMM12", vector, false, -1, -1, -1, -1, -1},
-    {30, "xmm13", "XMM13", vector, false, -1, -1, -1, -1, -1},
-    {31, "xmm14", "XMM14", vector, false, -1, -1, -1, -1, -1},
-    {32, "xmm15", "XMM15", vector, false, -1, -1, -1, -1, -1},
+#define JITUNWIND_REGISTER(dwarf, name, ...) {dwarf, #name, __VA_ARGS__},
+#include "jitunwind/unwind_core/arch/tables/x86_64_registers.def"
+#undef JITUNWIND_REGISTER
 };
 
 // __restore_rt of glibc and musl: mov $15,%rax (or %eax); syscall. The kernel returns to its first byte.

@@ -20,7 +20,7 @@ constexpr std::uint32_t k_call[] = {
     0xd65f03c0,  // 20  ret
 };
 constexpr std::uint64_t k_after_call = 16, k_landing_pad = 24;
-/// From here the code calls what k_scratch points to.
+/// Code that runs from here calls the function that k_scratch points to.
 constexpr std::uint64_t k_call_of_scratch = 4;
 constexpr const char* k_row_at_call = "cfa=sp+16 x19=[cfa-16] ra=[cfa-8]";
 /// A register that the code saves; one that calls do not preserve; the stack pointer; the program counter.

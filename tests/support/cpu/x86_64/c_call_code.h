@@ -20,7 +20,7 @@ constexpr unsigned char k_call[] = {
     0xc3,              // e  ret
 };
 constexpr std::uint64_t k_after_call = 9, k_landing_pad = 11;
-/// From here the code calls what k_scratch points to.
+/// Code that runs from here calls the function that k_scratch points to.
 constexpr std::uint64_t k_call_of_scratch = 7;
 constexpr const char* k_row_at_call = "cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]";
 /// A register that the code saves; one that calls do not preserve; the stack pointer; the program counter.

@@ -1,0 +1,58 @@
+// Parts of a CPU's table that no public header has: signatures of return addresses, records behind a context's
+// registers, and the columns that a context always has.
+#pragma once
+
+#include <cstdint>
+
+#include "jitunwind/unwind_core/arch/arch.h"
+
+namespace jitunwind {
+
+/// The instructions of this machine's CPU. Both also work on CPUs that sign nothing: they change nothing there.
+/// Signal-safe.
+struct SigningInstructions {
+  /// Whether this CPU signs addresses, and the kernel lets programs do so.
+  bool (*are_there)() noexcept;
+  /// Signs an address with this process's key and the modifier. Precondition: key is a or b.
+  Addr (*sign)(Addr address, Addr modifier, SigningKey key) noexcept;
+  /// Removes the signature of an address.
+  Addr (*strip)(Addr address) noexcept;
+
+  /// Whether `address` carries this process's signature over it and the modifier.
+  bool is_signed_so(Addr address, Addr modifier, SigningKey key) const noexcept {
+    const Addr plain = strip(address);
+    const auto is_by = [&](SigningKey one) { return sign(plain, modifier, one) == address; };
+    if (key != SigningKey::any) return is_by(key);
+    return is_by(SigningKey::a) || is_by(SigningKey::b);
+  }
+};
+
+/// The contents of a ucontext_t after the registers that it always has, on CPUs whose kernel puts records there. Each
+/// record begins with its kind and its size in bytes, 4 bytes each, and the last one has kind 0. One of the records has the vector registers. The kernel puts that first, but does not promise it:
+/// RegisterInfo::ucontext is their place if it is the first.
+struct ContextRecords {
+  std::int16_t first;  ///< offset of the first record in a ucontext_t
+  std::uint16_t room;  ///< bytes for all of them
+  std::uint32_t kind;  ///< kind of the record with vector registers
+  std::uint32_t size;  ///< size of that record
+  RegNum vector_words;  ///< pseudo register: number of 8-byte words of a scalable vector
+  /// That number, which each thread may change; 0: the CPU has none. Null on other machines. Signal-safe.
+  std::uint64_t (*count_vector_words)() noexcept;
+};
+
+static_assert(k_max_values % 4 == 0);  // RegisterFile::set_from_context() takes them by fours
+
+/// It is never defined: a constant expression cannot call it.
+void columns_differ_or_have_a_gap();
+/// The function does not compile if the table has another form.
+consteval ContextColumns columns_in_context(std::span<const RegisterInfo> registers) {
+  ContextColumns columns;
+  for (const RegisterInfo& reg : registers) {
+    if (reg.ucontext < 0 || reg.reg_class == RegClass::vector) continue;
+    if (reg.column != columns.count || reg.dwarf != columns.count) columns_differ_or_have_a_gap();
+    columns.offsets[columns.count++] = reg.ucontext;
+  }
+  return columns;
+}
+
+}  // namespace jitunwind
