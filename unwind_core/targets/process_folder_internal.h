@@ -14,6 +14,7 @@
 
 #include "jitunwind/unwind_core/uncancelled_internal.h"
 
+#pragma GCC visibility push(default)
 namespace jitunwind {
 
 struct ProcessStatus {
@@ -64,3 +65,4 @@ class ProcessFolder {
 };
 
 }  // namespace jitunwind
+#pragma GCC visibility pop
