@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "jitunwind/unwind_core/emit/byte_writer.h"
+#include "jitunwind/unwind_core/emit/elf_writer_internal.h"
 
 namespace jitunwind {
 namespace {
@@ -38,18 +38,11 @@ struct Place {
   std::size_t end() const noexcept { return offset + size; }
 };
 
-/// The sizes of one class of ELF files.
-struct ElfSizes {
-  std::size_t header, symbol, section_header;
-};
-constexpr ElfSizes sizes_for(const Arch& arch) noexcept {
-  if (arch.word_size == 8) return {sizeof(Elf64_Ehdr), sizeof(Elf64_Sym), sizeof(Elf64_Shdr)};
-  return {sizeof(Elf32_Ehdr), sizeof(Elf32_Sym), sizeof(Elf32_Shdr)};
-}
-
 /// The places of all parts: header, sections with contents, section headers.
 struct Layout {
-  ElfSizes sizes{};
+  explicit Layout(const Arch& arch) noexcept : sizes(arch) {}
+
+  ElfSizes sizes;
   std::vector<Run> runs;
   Place frames, symbols, strings, section_names, headers;
   std::size_t sections() const noexcept { return 1 + runs.size() + 4; }
@@ -58,8 +51,7 @@ struct Layout {
 constexpr std::size_t aligned(std::size_t offset) noexcept { return (offset + 7) & ~std::size_t{7}; }
 
 Layout lay_out(const Arch& arch, Procedures sorted) {
-  Layout layout;
-  layout.sizes = sizes_for(arch);
+  Layout layout(arch);
   layout.runs = find_runs(sorted);
   layout.frames = {layout.sizes.header, 4};  // the end mark
   layout.symbols.size = layout.sizes.symbol;
@@ -80,86 +72,47 @@ Layout lay_out(const Arch& arch, Procedures sorted) {
 class FileWriter {
  public:
   FileWriter(const Arch& arch, const Layout& layout, std::span<std::byte> into) noexcept
-      : arch_(arch), layout_(layout), out_(into, arch.big_endian) {}
+      : layout_(layout), elf_(arch, into) {}
 
   void write(Procedures sorted) {
-    header();
-    for (const auto& [procedure, joined] : sorted) out_.bytes(procedure->cfi);
-    out_.u32(0);
-    out_.pad(8, 0);
+    ByteWriter& out = elf_.out();
+    elf_.head({.type = ET_EXEC, .sections_at = layout_.headers.offset, .sections = layout_.sections()});
+    for (const auto& [procedure, joined] : sorted) out.bytes(procedure->cfi);
+    out.u32(0);
+    out.pad(8, 0);
     symbols(sorted);
-    out_.u8(0);
+    out.u8(0);
     for (const auto& [procedure, joined] : sorted) {
       if (procedure->name.empty()) continue;
-      text(procedure->name);
-      out_.u8(0);
+      elf_.text(procedure->name);
+      out.u8(0);
     }
-    text(k_section_names);
-    out_.pad(8, 0);
+    elf_.text(k_section_names);
+    out.pad(8, 0);
     section_headers();
   }
 
  private:
-  bool has_wide_words() const noexcept { return arch_.word_size == 8; }
-  void word(std::uint64_t value) noexcept { out_.unsigned_of(value, arch_.word_size); }
-  void text(std::string_view t) noexcept { out_.bytes(std::as_bytes(std::span(t))); }
-
-  void header() noexcept {
-    text({ELFMAG, SELFMAG});
-    out_.u8(has_wide_words() ? ELFCLASS64 : ELFCLASS32);
-    out_.u8(arch_.big_endian ? ELFDATA2MSB : ELFDATA2LSB);
-    out_.u8(EV_CURRENT);
-    out_.pad(EI_NIDENT, 0);
-    out_.u16(ET_EXEC);
-    out_.u16(arch_.elf_machine);
-    out_.u32(EV_CURRENT);
-    word(0);  // entry
-    word(0);  // program headers
-    word(layout_.headers.offset);
-    out_.u32(0);
-    out_.u16(layout_.sizes.header);
-    out_.u16(0);
-    out_.u16(0);
-    out_.u16(layout_.sizes.section_header);
-    out_.u16(layout_.sections());
-    out_.u16(layout_.sections() - 1);
-  }
-
-  void symbol(std::size_t name, unsigned info, std::size_t section, AddrRange code) noexcept {
-    const auto place = [&] { word(code.begin), word(code.size()); };
-    out_.u32(name);
-    if (!has_wide_words()) place();
-    out_.u8(info);
-    out_.u8(STV_DEFAULT);
-    out_.u16(section);
-    if (has_wide_words()) place();
-  }
-
   void symbols(Procedures sorted) noexcept {
-    symbol(0, 0, SHN_UNDEF, {});
-    std::size_t name = 1, next = 0;
+    elf_.symbol({});
+    std::uint32_t name = 1;
+    std::size_t next = 0;
     for (std::size_t run = 0; run < layout_.runs.size(); ++run) {
       for (std::size_t i = 0; i < layout_.runs[run].procedures; ++i) {
         const DebuggedProcedure& procedure = *sorted[next++].procedure;
         if (procedure.name.empty()) continue;
-        symbol(name, ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), 1 + run, procedure.code);
-        name += procedure.name.size() + 1;
+        const auto section = static_cast<std::uint16_t>(1 + run);
+        elf_.symbol({procedure.code.begin, procedure.code.size(), name, section, STT_FUNC, STB_GLOBAL});
+        name += static_cast<std::uint32_t>(procedure.name.size() + 1);
       }
     }
   }
 
-  void section(std::string_view name, Elf64_Word type, std::uint64_t flags, Addr address, Place place,
-               unsigned link = 0, unsigned first_global = 0, std::size_t entry_size = 0) noexcept {
-    out_.u32(name.empty() ? 0 : name_at(name));
-    out_.u32(type);
-    word(flags);
-    word(address);
-    word(place.offset);
-    word(place.size);
-    out_.u32(link);
-    out_.u32(first_global);
-    word(1);
-    word(entry_size);
+  void section(std::string_view name, std::uint32_t type, std::uint64_t flags, Addr address, Place place,
+               std::uint32_t link = 0, std::uint32_t first_global = 0, std::size_t entry_size = 0) noexcept {
+    const auto name_offset = static_cast<std::uint32_t>(name.empty() ? 0 : name_at(name));
+    elf_.section(
+        {name_offset, type, flags, address, place.offset, place.size, link, first_global, /*alignment*/ 1, entry_size});
   }
 
   void section_headers() noexcept {
@@ -176,9 +129,8 @@ class FileWriter {
     section(".shstrtab", SHT_STRTAB, 0, 0, layout_.section_names);
   }
 
-  const Arch& arch_;
   const Layout& layout_;
-  ByteWriter out_;
+  ElfWriter elf_;
 };
 
 }  // namespace

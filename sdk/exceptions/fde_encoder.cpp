@@ -42,8 +42,13 @@ class FdeWriter final : public RowListener {
 
   /// Gives up beyond `most` bytes. Code without a row has no caller, except at `pc`, where it is an error.
   FdeWriter(const ProcedureInfo& procedure, AddrRange code, Addr pc, Slots slots, std::span<std::byte> into,
-            std::size_t most) noexcept
-      : procedure_(procedure), code_(code), pc_(pc), slots_(slots), most_(most), writer_(local_space().arch, into) {}
+            std::size_t most, Addr place = 0) noexcept
+      : procedure_(procedure),
+        code_(code),
+        pc_(pc),
+        slots_(slots),
+        most_(most),
+        writer_(local_space().arch, into, place) {}
 
   Outcome write() noexcept;
   /// Ends the last row, if the caller passes the rows itself.
@@ -369,9 +374,9 @@ std::size_t entry_size(const std::byte* entry) noexcept {
 }
 
 /// Encodes all rows of the procedure, in a buffer that grows.
-Status encode_whole(const ProcedureInfo& procedure, std::vector<std::byte>& buffer) {
+Status encode_whole(const ProcedureInfo& procedure, Addr place, std::vector<std::byte>& buffer) {
   for (Slots slots = Slots::of_words;;) {
-    FdeWriter writer(procedure, procedure.range, procedure.range.begin, slots, buffer, SIZE_MAX);
+    FdeWriter writer(procedure, procedure.range, procedure.range.begin, slots, buffer, SIZE_MAX, place);
     switch (writer.write()) {
       case Outcome::written:
         if (writer.fits()) return Done{};
@@ -405,7 +410,7 @@ void encode_fdes(AddrRange code, FdeReceiver& receiver) {
       continue;
     }
     at = info.range.end;
-    if (const Status encoded = encode_whole(info, buffer); !encoded) {
+    if (const Status encoded = encode_whole(info, receiver.place(), buffer); !encoded) {
       receiver.refused({encoded.error().code, info.range.begin, encoded.error().what});
       continue;
     }

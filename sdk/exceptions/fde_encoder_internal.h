@@ -32,6 +32,8 @@ DerivedRecord* encode_shape(const unw_dyn_info_t& info, Addr end) noexcept;
 
 class FdeReceiver {
  public:
+  /// The address at which the next bytes will lie, if their pointers are to be relative to their places; 0: absolute.
+  virtual Addr place() noexcept { return 0; }
   /// A CIE followed by an FDE, which covers `code`; no end mark.
   virtual void fde(AddrRange code, std::span<const std::byte> bytes) = 0;
   virtual void refused(const Error& error) noexcept = 0;

@@ -243,6 +243,39 @@ TEST(EmitEhFrame, SeveralProceduresOfOneCie) {
   }
 }
 
+/// Bytes that lie at another address describe code that is as far from there as before.
+TEST(EmitEhFrame, RelativePointersMoveWithTheBytes) {
+  ExpressionPool pool;
+  const auto rows = parsed({"+0: cfa=rsp+8 ra=[cfa-8]", "+200000000: cfa=rsp+16 ra=[cfa-8]"}, pool);
+  const AddrRange code{0x7f0000001000, 0x7f0300000000};
+  std::vector<std::byte> bytes(256);
+  EhFrameWriter writer(arch::x86_64, bytes, 0x5000);
+  writer.begin_cie({.personality = 0x1122, .has_lsda = true});
+  writer.begin_fde(code, 0x3344);
+  for (const OffsetRow& row : rows) ASSERT_TRUE(writer.row(row.offset, row.row));
+  writer.end_fde();
+  writer.begin_fde({0x6000, 0x6001}, 0);  // no language-specific data
+  writer.end_fde();
+  writer.terminate();
+  ASSERT_TRUE(writer.fits());
+  bytes.resize(writer.size());
+  for (const Addr distance : {0x0, 0x100000}) {
+    SectionView view({bytes, 0x5000 + distance});
+    const CfiContext context{.arch = arch::x86_64};
+    FdeScan scan(view, context, {0x5000 + distance, 0x5000 + distance + bytes.size()});
+    Fde fde;
+    ASSERT_TRUE(scan.next(fde).value());
+    EXPECT_EQ(fde.range, (AddrRange{code.begin + distance, code.end + distance}));
+    EXPECT_EQ(fde.cie.personality.value, 0x1122 + distance);
+    EXPECT_EQ(fde.lsda.value, 0x3344 + distance);
+    EXPECT_EQ(rows_of(fde, context),
+              to_text(0, rows[0].row, arch::x86_64) + "\n" + to_text(rows[1].offset, rows[1].row, arch::x86_64));
+    ASSERT_TRUE(scan.next(fde).value());
+    EXPECT_EQ(fde.range.begin, 0x6000 + distance);
+    EXPECT_EQ(fde.lsda.value, 0u);
+  }
+}
+
 TEST(EmitEhFrame, RandomRowsComeBack) {
   std::mt19937_64 random(1);
   std::size_t rows_seen = 0;

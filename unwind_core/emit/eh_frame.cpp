@@ -55,8 +55,8 @@ bool is_sign_state(const RegRule& rule) noexcept {
 
 }  // namespace
 
-EhFrameWriter::EhFrameWriter(const Arch& arch, std::span<std::byte> into) noexcept
-    : arch_(arch), writer_(into, arch.big_endian) {}
+EhFrameWriter::EhFrameWriter(const Arch& arch, std::span<std::byte> into, Addr place) noexcept
+    : arch_(arch), place_(place), writer_(into, arch.big_endian) {}
 
 /// end_entry() writes the length.
 void EhFrameWriter::begin_entry() noexcept {
@@ -68,6 +68,12 @@ void EhFrameWriter::begin_entry() noexcept {
 void EhFrameWriter::end_entry() noexcept {
   writer_.pad(arch_.word_size, cfa_nop);
   writer_.patch_u32(entry_at_, writer_.size() - entry_at_ - 4);
+}
+
+/// A relative pointer of 0 is null, too (LSB 5.0 core, 10.5.1).
+void EhFrameWriter::pointer(Addr value) noexcept {
+  if (place_ != 0 && value != 0) value -= place_ + writer_.size();
+  writer_.unsigned_of(value, arch_.word_size);
 }
 
 void EhFrameWriter::begin_cie(const CieParameters& parameters) noexcept {
@@ -95,12 +101,13 @@ void EhFrameWriter::begin_cie(const CieParameters& parameters) noexcept {
   else
     writer_.uleb(cie_.return_address);
   writer_.uleb((cie_.personality != 0 ? 1u + arch_.word_size : 0u) + (cie_.has_lsda ? 1u : 0u) + 1u);
+  const unsigned encoding = place_ != 0 ? pe_pcrel | pe_absptr : pe_absptr;
   if (cie_.personality != 0) {
-    writer_.u8(pe_absptr);
-    writer_.unsigned_of(cie_.personality, arch_.word_size);
+    writer_.u8(encoding);
+    pointer(cie_.personality);
   }
-  if (cie_.has_lsda) writer_.u8(pe_absptr);
-  writer_.u8(pe_absptr);
+  if (cie_.has_lsda) writer_.u8(encoding);
+  writer_.u8(encoding);
 
   // Most procedures begin with the CPU's entry row, so the CIE's instructions establish it.
   last_ = {};
@@ -119,10 +126,10 @@ void EhFrameWriter::begin_cie(const CieParameters& parameters) noexcept {
 void EhFrameWriter::begin_fde(AddrRange code, Addr lsda) noexcept {
   begin_entry();
   writer_.u32(writer_.size() - cie_at_);  // distance to the CIE
-  writer_.unsigned_of(code.begin, arch_.word_size);
+  pointer(code.begin);
   writer_.unsigned_of(code.size(), arch_.word_size);
   writer_.uleb(cie_.has_lsda ? arch_.word_size : 0u);
-  if (cie_.has_lsda) writer_.unsigned_of(lsda, arch_.word_size);
+  if (cie_.has_lsda) pointer(lsda);
   code_ = code;
   location_ = 0;
   last_ = initial_;
@@ -165,7 +172,7 @@ const char* EhFrameWriter::move_to(std::uint64_t offset) noexcept {
     writer_.u32(units);
   } else {
     writer_.u8(cfa_set_loc);
-    writer_.unsigned_of(code_.begin + offset, arch_.word_size);
+    pointer(code_.begin + offset);
   }
   return nullptr;
 }

@@ -1,5 +1,5 @@
-// Rows -> .eh_frame (LSB 5.0 core, 10.6). Pointers are absolute words, so the bytes work at any address; any reader of
-// .eh_frame understands them.
+// Rows -> .eh_frame (LSB 5.0 core, 10.6), for any reader of .eh_frame. Pointers are absolute words, so that the bytes
+// work at any address; or they are relative to their own places, so that the bytes move together with the code.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,8 @@ struct CieParameters {
 /// for the previous row. The bytes are useless after an error, or when fits() is false.
 class EhFrameWriter {
  public:
-  EhFrameWriter(const Arch& arch, std::span<std::byte> into) noexcept;
+  /// `place`: the address at which the bytes will lie, if pointers are to be relative; 0: they are absolute.
+  EhFrameWriter(const Arch& arch, std::span<std::byte> into, Addr place = 0) noexcept;
 
   /// Begins a CIE and writes its instructions.
   void begin_cie(const CieParameters& parameters) noexcept;
@@ -47,6 +48,7 @@ class EhFrameWriter {
  private:
   void begin_entry() noexcept;
   void end_entry() noexcept;
+  void pointer(Addr value) noexcept;
   const char* move_to(std::uint64_t offset) noexcept;
   const char* change_to(const FrameRow& row) noexcept;
   const char* set_cfa(const CfaRule& from, const CfaRule& to) noexcept;
@@ -57,6 +59,7 @@ class EhFrameWriter {
   bool factor(std::int64_t offset, std::int64_t& factored) const noexcept;
 
   const Arch& arch_;
+  const Addr place_;
   ByteWriter writer_;
   CieParameters cie_{};
   FrameRow initial_;  // the row that the CIE's instructions establish
