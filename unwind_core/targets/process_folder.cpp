@@ -7,7 +7,6 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <string_view>
 
 #include "jitunwind/unwind_core/targets/process_folder_internal.h"
@@ -93,18 +92,11 @@ std::optional<ProcessStatus> ProcessFolder::status() const {
 
 /// The number of links tells how many threads the kernel counts (proc_task_getattr() of fs/proc/base.c).
 std::vector<pid_t> ProcessFolder::threads(bool* is_whole) const {
-  constexpr std::size_t k_length_at = 16, k_name_at = 19;  // in struct linux_dirent64: getdents(2)
   std::vector<pid_t> threads;
   const ReadableFile folder(folder_.number(), "task", O_DIRECTORY);
-  std::array<char, 4096> entries;
-  for (long got; (got = ::syscall(SYS_getdents64, folder.number(), entries.data(), entries.size())) > 0;) {
-    for (std::string_view rest(entries.data(), static_cast<std::size_t>(got)); rest.size() > k_name_at;) {
-      std::uint16_t length;
-      std::memcpy(&length, rest.data() + k_length_at, sizeof length);
-      if (const auto thread = number_in<pid_t>(rest.data() + k_name_at); thread > 0) threads.push_back(thread);
-      rest.remove_prefix(std::min<std::size_t>(length, rest.size()));
-    }
-  }
+  each_entry(folder, [&](const char* name) {
+    if (const auto thread = number_in<pid_t>(name); thread > 0) threads.push_back(thread);
+  });
   std::ranges::sort(threads);
   struct statx counted;
   const bool is_counted = is_whole && ::statx(folder.number(), "", AT_EMPTY_PATH, STATX_NLINK, &counted) == 0;
@@ -122,6 +114,11 @@ std::string ProcessFolder::name_of_thread(pid_t thread) const {
   std::string name = read("task/" + std::to_string(thread) + "/comm").value_or("");
   if (name.ends_with('\n')) name.pop_back();
   return name;
+}
+
+std::string ProcessFolder::start_time() const {
+  const std::optional<std::string> stat = read("stat");
+  return stat ? std::to_string(number_in<std::uint64_t>(fields_from(*stat, 22))) : std::string();
 }
 
 ReadableFile ProcessFolder::open_memory() const noexcept {

@@ -6,9 +6,14 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,6 +21,22 @@
 
 #pragma GCC visibility push(default)
 namespace jitunwind {
+
+/// Calls `action(name)` for each entry of an open folder: getdents(2). opendir() allocates, and readdir() is a
+/// cancellation point.
+template <class Action>
+void each_entry(const ReadableFile& folder, Action action) {
+  std::array<char, 4096> entries;
+  constexpr std::size_t k_length_at = 16, k_name_at = 19;  // in struct linux_dirent64
+  for (long got; (got = ::syscall(SYS_getdents64, folder.number(), entries.data(), entries.size())) > 0;) {
+    for (std::string_view rest(entries.data(), static_cast<std::size_t>(got)); rest.size() > k_name_at;) {
+      std::uint16_t length;
+      std::memcpy(&length, rest.data() + k_length_at, sizeof length);
+      action(rest.data() + k_name_at);
+      rest.remove_prefix(std::min<std::size_t>(length, rest.size()));
+    }
+  }
+}
 
 struct ProcessStatus {
   std::string name{};
@@ -47,6 +68,8 @@ class ProcessFolder {
   /// Whether it will execute nothing any more. The first thread of a process may have ended while others continue.
   bool has_ended(pid_t thread) const;
   std::string name_of_thread(pid_t thread) const;
+  /// Its start in ticks after that of the machine, which tells it from later processes of its number. "": not known.
+  std::string start_time() const;
   /// Opens /proc/PID/mem for reading and writing, or else for reading.
   ReadableFile open_memory() const noexcept;
   /// The prefix of its paths that leads to its root folder and mount namespace; "": both are those of this process.
