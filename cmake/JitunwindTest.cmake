@@ -26,6 +26,25 @@ function(jitunwind_find_perf event what)
   set(jitunwind_perf "${jitunwind_perf}" PARENT_SCOPE)
 endfunction()
 
+# jitunwind_find_unshare(what): sets jitunwind_unshare to the command of util-linux that runs another one in a mount
+# namespace of its own. A mount namespace begins with a root that passes nothing on to others; if the root folder is no
+# mount point, there is none to tell. Otherwise the variable is empty, and `what` is listed as not tested.
+function(jitunwind_find_unshare what)
+  find_program(unshare_program unshare)
+  set(command "${unshare_program} $(test $(id -u) = 0 || echo --user --map-root-user) --mount")
+  set(status 1)
+  set(said "")
+  if(unshare_program)
+    execute_process(COMMAND sh -c "${command} true" RESULT_VARIABLE status ERROR_VARIABLE said)
+  endif()
+  if(NOT status EQUAL 0)
+    string(STRIP "${said}" said)
+    jitunwind_not_tested("${what}" "${said} (a chroot whose root is no mount point, or no unshare?)")
+    set(command "")
+  endif()
+  set(jitunwind_unshare "${command}" PARENT_SCOPE)
+endfunction()
+
 # jitunwind_libgcc_has_tree(variable library): whether that library of the compiler's is of libgcc 13 or newer, which
 # keeps a tree of the frames that __register_frame was given. An archive has the tree's name, and the shared library has
 # its own version.
