@@ -18,12 +18,13 @@ jitunwind_not_tested("tests/{bench,builders,cfi,dev,diagnostics,directives,examp
 if(JITUNWIND_CPU STREQUAL "x86")
   jitunwind_not_tested("tests/address_spaces" "it names registers of CPUs with words of 8 bytes")
   jitunwind_not_tested("tests/aarch64" "it is another CPU's own")
+  jitunwind_not_tested("tests/code_segments" "code of CPUs with words of 4 bytes is not published")
   jitunwind_not_tested("tests/{c_interface,listen}" "they name registers of x86-64 and AArch64, and run their code")
   set(emulated_areas x86 arch kept memory modules registry support walk)
   jitunwind_not_tested("tests/{debuggers,drop_in,jitstack,targets}" "they start programs of x86-64")
   jitunwind_not_tested("tests/libunwind" "it names registers of CPUs with words of 8 bytes, and runs their code")
 else()
-  set(emulated_areas ${JITUNWIND_CPU} address_spaces arch c_interface drop_in kept libunwind listen memory modules registry
+  set(emulated_areas ${JITUNWIND_CPU} address_spaces arch c_interface code_segments drop_in kept libunwind listen memory modules registry
                      support walk)
   jitunwind_not_tested("tests/x86" "it is another CPU's own")
   set(machine_areas ${JITUNWIND_CPU} c_interface kept memory modules registry targets walk)

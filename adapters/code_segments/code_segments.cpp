@@ -1,0 +1,153 @@
+#include "jitunwind/adapters/code_segments/code_segments.h"
+
+#include <pthread.h>
+
+#include <cstdlib>
+#include <new>
+#include <string_view>
+#include <utility>
+
+#include "jitunwind/adapters/code_segments/segments_state_p.h"
+#include "jitunwind/unwind_core/environment.h"
+#include "jitunwind/unwind_core/errno_keeper_internal.h"
+#include "jitunwind/unwind_core/heap_internal.h"
+
+namespace jitunwind {
+
+/// A forked child's segments are its parent's.
+void CodeSegments::State::leave_to_parent() noexcept {
+  each_segment([](Segment& segment) { segment.after_fork_in_child(); });
+  current = nullptr;
+  spare_comes = false;
+  empty.clear();
+  folder.clear();
+}
+
+void CodeSegments::State::close() noexcept {
+  opener.join();
+  RegistrationBatch all;
+  {
+    const SegmentsLock lock;
+    leave_list();
+  }
+  for (auto& [end, segment] : segments) {
+    for (Segment::Index i = 0; i < segment->count(); ++i) {
+      Registration one = Registration::adopt(std::exchange((*segment)[i].registered, nullptr));
+      (void)all.add(std::move(one));
+    }
+  }
+  (void)all.cancel();
+}
+
+void CodeSegments::State::report(CodeSegmentsStatus& out) const {
+  out.folder = folder;
+  out.segments = segments.size();
+  out.functions = committed;
+  out.refused = refused;
+  out.latest_refusal = latest_refusal;
+  for (const auto& [end, segment] : segments) {
+    out.files += segment->is_published();
+    for (Segment::Index i = 0; i < segment->count(); ++i) out.published += (*segment)[i].is_published;
+  }
+}
+
+/// Signal handlers may fork, also one that interrupted a change on its own thread. Nothing is copied then, since
+/// nothing may be whole.
+void CodeSegments::State::take_part_in_forks() noexcept {
+  if (are_in_forks.exchange(true)) return;
+  static constexpr auto each = [](auto action) {
+    const ErrnoKeeper keep_errno;
+    if (segments_are_changing.load(std::memory_order_relaxed)) return;
+    for (State* state = first; state != nullptr; state = state->next) action(*state);
+  };
+  static constexpr auto each_segment = [](void (Segment::*action)() noexcept) {
+    each([=](State& state) { state.each_segment([=](Segment& segment) { (segment.*action)(); }); });
+  };
+  (void)::pthread_atfork(
+      [] {
+        segments_lock.before_fork();
+        each_segment(&Segment::before_fork);
+      },
+      [] {
+        each_segment(&Segment::after_fork_in_parent);
+        segments_lock.after_fork();
+      },
+      [] {
+        each([](State& state) { state.leave_to_parent(); });
+        segments_lock.after_fork();
+      });
+}
+
+/// Files of programs that end with their code still there. A signal handler that interrupted a change may call exit().
+void CodeSegments::State::remove_files() noexcept {
+  if (!segments_lock.try_lock()) return;
+  for (State* state = first; state != nullptr; state = state->next)
+    state->each_segment([](Segment& segment) { segment.memory().remove_file(); });
+  segments_lock.unlock();
+}
+
+void CodeSegments::State::enter_list() noexcept {
+  const SegmentsLock lock;
+  next = std::exchange(first, this);
+}
+
+void CodeSegments::State::leave_list() noexcept {
+  State** at = &first;
+  while (*at != this) at = &(*at)->next;
+  *at = next;
+}
+
+/// The environment is read once, by the thread that makes the object: getenv(3).
+CodeSegments::State* CodeSegments::State::make(const CodeSegmentsOptions& options) noexcept {
+  State* const state = make_on_heap<State>(options);
+  if (state == nullptr) return nullptr;
+  try {
+    for (const char* const variable : {"JITUNWIND_CODE_DIR", "XDG_RUNTIME_DIR"})
+      if (const char* const place = ::secure_getenv(variable)) state->places.emplace_back(place);
+    state->places.insert(state->places.end(), {"/dev/shm", "/tmp"});
+    static constexpr std::string_view k_keep[] = {"keep"};
+    if (environment_words("JITUNWIND_CODE_FILES", k_keep) != 0) state->files = FilesAtEnd::kept;
+  } catch (const std::bad_alloc&) {
+    destroy_on_heap(state);
+    return nullptr;
+  }
+  take_part_in_forks();
+  state->enter_list();
+  return state;
+}
+
+CodeSegments::CodeSegments(const CodeSegmentsOptions& options) noexcept : state_(State::make(options)) {}
+
+CodeSegments::~CodeSegments() {
+  if (state_ != nullptr) state_->close();
+  destroy_on_heap(state_);
+}
+
+Result<CodeRoom> CodeSegments::allocate(std::size_t size) noexcept {
+  if (size == 0 || size > State::k_largest_function)
+    return Error{ErrorCode::e_range, 0, "code of no bytes, or of too many"};
+  try {
+    if (state_ != nullptr) return state_->allocate(size);
+  } catch (const std::bad_alloc&) {
+  }
+  return Error{ErrorCode::out_of_memory, 0, "no memory for code segments"};
+}
+
+Status CodeSegments::commit(const Description& description, const Code& code) noexcept {
+  return state_ == nullptr ? State::k_unknown : state_->commit(description, code);
+}
+Status CodeSegments::commit_marks(MarkRecorder& marks, const Code& code) noexcept {
+  return state_ == nullptr ? State::k_unknown : state_->commit(marks, code);
+}
+Status CodeSegments::release(Addr start) noexcept {
+  return state_ == nullptr ? State::k_unknown : state_->release(start);
+}
+
+CodeSegmentsStatus CodeSegments::status() const {
+  CodeSegmentsStatus status;
+  const SegmentsLock lock;
+  if (state_ != nullptr) state_->report(status);
+  return status;
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,93 @@
+// Executable memory that is the text of libraries: ELF files that the dynamic linker knows, and that grow in place.
+// Tools that were never told of this library see committed code whole and by name: libgcc_s, backtrace_symbols(),
+// dladdr(), gdb, eu-stack. docs/code_segments.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "jitunwind/builders/description.h"
+#include "jitunwind/builders/registration.h"
+#include "jitunwind/unwind_core/error.h"
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+/// Room for a function, whose bytes have two addresses.
+struct CodeRoom {
+  Addr start = 0;                   ///< where the code runs: readable and executable, aligned to 16
+  std::span<std::byte> writable{};  ///< where it is written
+};
+
+/// The size of each segment. A function that is larger has a segment of its own.
+struct CodeSegmentsOptions {
+  std::size_t text_bytes = std::size_t{1} << 20;
+  std::size_t functions = 4096;
+};
+
+/// The state at one moment.
+struct CodeSegmentsStatus {
+  std::string folder;         ///< of the newest published segment's file; empty: there is none
+  std::size_t segments = 0;   ///< open, those that are published among them
+  std::size_t files = 0;      ///< published segments
+  std::size_t functions = 0;  ///< committed, and not released
+  std::size_t published = 0;  ///< those of them that tools know by name, with call frame information
+  std::uint64_t refused = 0;  ///< segments and functions that were not published, or not entirely
+  Error latest_refusal{};     ///< reason for the latest one; unspecified if there was none
+};
+
+/// An allocator of executable memory. Code is allocated, written, committed with its description, and released.
+///
+/// Files are in a folder of this process, of mode 0700, in the first of these folders that serves: $JITUNWIND_CODE_DIR,
+/// $XDG_RUNTIME_DIR, /dev/shm, /tmp. If none does, or in a program that changed its identity when it was executed, code
+/// runs in memory without a name and is registered as always; status() says why tools do not see it.
+///
+/// The files go with their segment, and at exit. Those of a process that a signal ended stay, since core files need
+/// them; the next process of the user that makes such a folder removes them. JITUNWIND_CODE_FILES=keep in the
+/// environment keeps all of them, for tools that read them later.
+///
+/// Thread-safe; not signal-safe. Opening a segment waits for the dynamic linker's lock. The next segment is therefore
+/// opened ahead, by a thread of this library's.
+///
+/// A child of fork() keeps the code of before, from copies that are made at the fork. Walks know it, and the child can
+/// run and release it; it has no writable address there. The child's own code is in segments of its own.
+class CodeSegments {
+ public:
+  /// Opens nothing yet.
+  explicit CodeSegments(const CodeSegmentsOptions& options = {}) noexcept;
+  /// Releases everything, and waits for the thread that opens a segment: not under the dynamic linker's lock.
+  ~CodeSegments();
+  CodeSegments(const CodeSegments&) = delete;
+  CodeSegments& operator=(const CodeSegments&) = delete;
+
+  /// Room for code of `size` bytes. Errors: e_range (0 bytes, or more than 1 GiB); out_of_memory.
+  Result<CodeRoom> allocate(std::size_t size) noexcept;
+
+  /// Registers and publishes code, after its bytes were written: by register_code(). `code.start` is that of a room,
+  /// and `code.size` at most the room's. Errors: not_registered (no room begins there, or it has code already),
+  /// e_overlap (larger than the room), and those of register_code(); the room stays allocated. Code that is registered
+  /// but cannot be published is no error: status() tells.
+  Status commit(const Description& description, const Code& code) noexcept;
+  template <class Cpu>
+  Status commit(ProcedureBuilder<Cpu, MarkRecorder>& marks, const Code& code) noexcept {
+    return commit_marks(marks.recorder(), code);
+  }
+
+  /// Takes the code back, as Registration::cancel() does: its room may have other code when this returns. Errors:
+  /// not_registered (no room begins there), in_signal_handler (nothing changed).
+  Status release(Addr start) noexcept;
+
+  CodeSegmentsStatus status() const;
+
+ private:
+  struct State;
+  Status commit_marks(MarkRecorder& marks, const Code& code) noexcept;
+
+  State* const state_;  // null: there was no memory
+};
+
+}  // namespace jitunwind
+#pragma GCC visibility pop

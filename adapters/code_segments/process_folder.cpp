@@ -1,0 +1,83 @@
+#include "jitunwind/adapters/code_segments/process_folder_p.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <charconv>
+#include <string_view>
+
+#include "jitunwind/unwind_core/targets/process_folder_internal.h"
+
+namespace jitunwind {
+namespace {
+
+constexpr std::string_view k_prefix = "jitunwind-code-";
+
+/// "NAMESPACE-", or "" without /proc.
+std::string own_namespace() {
+  const std::string link = link_target(AT_FDCWD, "/proc/self/ns/pid");  // "pid:[4026531836]"
+  const std::size_t from = link.find('[') + 1, to = link.find(']');
+  return to == link.npos ? "0-" : link.substr(from, to - from) + "-";
+}
+
+std::string name_of(pid_t process) { return std::to_string(process) + "-" + ProcessFolder(process).start_time(); }
+
+/// Whether a folder's process is gone. `name`: behind the prefix. That of a process with another namespace's number is
+/// not known.
+bool is_gone(std::string_view name, const std::string& own) {
+  if (name.substr(0, own.size()) != own) return false;
+  name.remove_prefix(own.size());
+  pid_t process = 0;
+  const auto end = std::from_chars(name.data(), name.data() + name.size(), process);
+  if (end.ec != std::errc() || process <= 0) return false;
+  if (::kill(process, 0) != 0 && errno == ESRCH) return true;
+  const std::string now = name_of(process);
+  return now.back() != '-' && now != name;
+}
+
+bool is_own_folder(int folder) noexcept {
+  struct stat status;
+  return ::fstat(folder, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == ::geteuid() &&
+         (status.st_mode & (S_IRWXG | S_IRWXO)) == 0;
+}
+
+/// Others who may rename what is in a folder could put their own code there. The sticky bit keeps them from doing so.
+bool is_safe(int place) noexcept {
+  struct stat status;
+  if (::fstat(place, &status) != 0 || (status.st_uid != 0 && status.st_uid != ::geteuid())) return false;
+  return (status.st_mode & (S_IWGRP | S_IWOTH)) == 0 || (status.st_mode & S_ISVTX) != 0;
+}
+
+void remove_gone(const ReadableFile& place) {
+  const std::string own = own_namespace();
+  each_entry(ReadableFile(place.number(), ".", O_DIRECTORY), [&](const char* name) {
+    const std::string_view text(name);
+    if (text.substr(0, k_prefix.size()) != k_prefix || !is_gone(text.substr(k_prefix.size()), own)) return;
+    const ReadableFile folder(place.number(), name, O_DIRECTORY | O_NOFOLLOW);
+    if (!folder.is_open() || !is_own_folder(folder.number())) return;
+    each_entry(folder, [&](const char* file) { (void)::unlinkat(folder.number(), file, 0); });
+    (void)::unlinkat(place.number(), name, AT_REMOVEDIR);
+  });
+}
+
+}  // namespace
+
+Result<CodeFolder> CodeFolder::open(const std::string& place, FilesAtEnd files) {
+  // The dynamic linker's name of a library must lead others to it.
+  if (!place.starts_with('/')) return not_published("the folder's path is not absolute");
+  const ReadableFile outer(place.c_str(), O_DIRECTORY);
+  if (!outer.is_open()) return not_published("the folder cannot be opened");
+  if (!is_safe(outer.number())) return not_published("others may replace what is in the folder");
+  const std::string name = std::string(k_prefix) + own_namespace() + name_of(::getpid());
+  if (::mkdirat(outer.number(), name.c_str(), S_IRWXU) == 0) {
+    if (files == FilesAtEnd::removed) remove_gone(outer);
+  } else if (errno != EEXIST) {
+    return not_published("no folder can be made in the folder");
+  }
+  ReadableFile inner(outer.number(), name.c_str(), O_DIRECTORY | O_NOFOLLOW);
+  if (!inner.is_open() || !is_own_folder(inner.number()))
+    return not_published("the process's folder is somebody else's");
+  return CodeFolder{place + "/" + name, std::move(inner)};
+}
+
+}  // namespace jitunwind

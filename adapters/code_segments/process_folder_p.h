@@ -1,0 +1,30 @@
+// The folder of this process's files in a folder that others may share.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "jitunwind/unwind_core/error.h"
+#include "jitunwind/unwind_core/uncancelled_internal.h"
+
+namespace jitunwind {
+
+/// `why`: with static storage.
+inline Error not_published(const char* why) noexcept { return {ErrorCode::io, 0, why}; }
+
+/// The fate of files, of this process's own and of those of processes that are gone.
+enum class FilesAtEnd : std::uint8_t { removed, kept };
+
+/// "PLACE/jitunwind-code-NAMESPACE-PID-START": of mode 0700, and this user's. The start time tells the processes of one
+/// number apart, and the namespace tells whose numbers they are.
+struct CodeFolder {
+  std::string path;
+  ReadableFile file;
+
+  /// Makes it if it does not exist, and then removes those of processes that are gone. Error io, whose text says why:
+  /// code is loaded from there, so nobody else may have access, nor replace the folder by another one. Throws
+  /// std::bad_alloc.
+  static Result<CodeFolder> open(const std::string& place, FilesAtEnd files);
+};
+
+}  // namespace jitunwind

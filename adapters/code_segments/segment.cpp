@@ -1,0 +1,170 @@
+#include "jitunwind/adapters/code_segments/segment_p.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <utility>
+
+#include "jitunwind/unwind_core/memory/own/mapped_internal.h"
+
+namespace jitunwind {
+namespace {
+
+constexpr std::size_t k_alignment = 16;
+// The tables must have so much left for another function: a longest name, and a frame of many instructions.
+constexpr std::size_t k_spare_strings = 512;
+constexpr std::size_t k_spare_frames = 2048;
+
+// Parts of an FDE with absolute or relative words (LSB 5.0 core, 10.6.1.2).
+constexpr std::size_t k_fde_begin = 8, k_fde_range = 16;
+
+}  // namespace
+
+Segment::Segment(SegmentMemory memory, const SegmentLayout& layout)
+    : memory_(std::move(memory)),
+      layout_(layout),
+      text_(memory_.image() + layout.text),
+      frames_end_(layout.first_frame) {
+  functions_.reserve(layout.functions);
+}
+
+template <class Number>
+void Segment::store(std::size_t at, Number value) noexcept {
+  // Other CPUs publish nothing: SegmentLayout::can_be_written().
+  if constexpr (sizeof(Number) <= sizeof(void*)) {
+    auto& place = *reinterpret_cast<Number*>(memory_.writable() + at);
+    std::atomic_ref<Number>(place).store(value, std::memory_order_release);
+  }
+}
+
+/// The bytes are none that a reader looks at.
+void Segment::copy(std::size_t at, const void* from, std::size_t size) noexcept {
+  std::memcpy(memory_.writable() + at, from, size);
+}
+
+/// An entry is two offsets of 4 bytes from the table, of the code and of its FDE.
+void Segment::store_search_entry(Index index, std::size_t frame) noexcept {
+  const auto offset = [&](std::size_t at) { return static_cast<std::uint32_t>(at - layout_.search_table); };
+  const std::uint64_t code = offset(layout_.text + functions_[index].at);
+  store(layout_.search_entry(index), code | std::uint64_t{offset(frame)} << 32);
+}
+
+bool Segment::has_room_in_tables() const noexcept {
+  if (!is_published()) return true;
+  return layout_.strings_bytes - strings_end_ >= k_spare_strings &&
+         layout_.frames + layout_.frames_bytes - frames_end_ >= k_spare_frames;
+}
+
+bool Segment::is_half_full() const noexcept {
+  const auto half = [](std::size_t used, std::size_t all) { return used >= all / 2; };
+  return half(text_end_, layout_.text_bytes) || half(functions_.size(), layout_.functions) ||
+         half(strings_end_, layout_.strings_bytes) || half(frames_end_ - layout_.frames, layout_.frames_bytes);
+}
+
+std::optional<Segment::Index> Segment::append(std::size_t size) noexcept {
+  const std::size_t room = (size + k_alignment - 1) / k_alignment * k_alignment;
+  if (functions_.size() == layout_.functions || layout_.text_bytes - text_end_ < room || !has_room_in_tables())
+    return std::nullopt;
+  const auto index = static_cast<Index>(functions_.size());
+  Function function;
+  function.at = static_cast<std::uint32_t>(text_end_);
+  function.size = static_cast<std::uint32_t>(room);
+  functions_.push_back(function);
+  text_end_ += room;
+  if (!is_published()) return index;
+  store_search_entry(index, layout_.no_frame);
+  store(layout_.frame_count(), index + 1);
+  store(layout_.symbol(index), k_no_symbol);
+  store(layout_.symbol_count(), index + 2);
+  store(layout_.symbols_size(), std::uint64_t{layout_.symbols_bytes(index + 1)});
+  return index;
+}
+
+std::optional<Segment::Index> Segment::find(Addr start) const noexcept {
+  const auto found = std::lower_bound(functions_.begin(), functions_.end(), start - text_,
+                                      [](const Function& f, Addr at) { return f.at < at; });
+  if (found == functions_.end() || found->at != start - text_) return std::nullopt;
+  return static_cast<Index>(found - functions_.begin());
+}
+
+bool Segment::publish_frame(Index index, std::span<const std::byte> frames) noexcept {
+  std::uint32_t cie_length = 0;
+  if (frames.size() <= sizeof cie_length) return true;
+  if (layout_.frames + layout_.frames_bytes - frames_end_ < frames.size() + k_frames_end) return false;
+  std::memcpy(&cie_length, frames.data(), sizeof cie_length);
+  const std::size_t fde = frames_end_ + sizeof cie_length + cie_length;
+  copy(frames_end_ + sizeof cie_length, frames.data() + sizeof cie_length, frames.size() - sizeof cie_length);
+  const Addr begin = start(functions_[index]) - (memory_.image() + fde + k_fde_begin);
+  copy(fde + k_fde_begin, &begin, sizeof begin);
+  store(frames_end_, cie_length);
+  frames_end_ += frames.size();
+  store(layout_.frames_size(), std::uint64_t{frames_end_ - layout_.frames});
+  functions_[index].frame = static_cast<std::uint32_t>(fde);
+  store_search_entry(index, fde);
+  return true;
+}
+
+bool Segment::publish_symbol(Index index, std::uint64_t size, std::string_view name) noexcept {
+  if (name.empty()) return true;
+  if (layout_.strings_bytes - strings_end_ < name.size() + 1) return false;
+  copy(layout_.strings + strings_end_, name.data(), name.size());
+  Elf64_Sym symbol{};
+  symbol.st_name = static_cast<Elf64_Word>(strings_end_);
+  symbol.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC);
+  symbol.st_shndx = k_text_section;
+  strings_end_ += name.size() + 1;
+  const std::size_t at = layout_.symbol(index);
+  const std::uint64_t value = layout_.text + functions_[index].at;
+  std::uint64_t first_word = 0;
+  std::memcpy(&first_word, &symbol, sizeof first_word);
+  store(at, first_word);
+  store(at + offsetof(Elf64_Sym, st_value), value);
+  store(at + offsetof(Elf64_Sym, st_size), size);
+  return true;
+}
+
+bool Segment::publish(Index index, std::uint64_t size, std::span<const std::byte> frames,
+                      std::string_view name) noexcept {
+  const bool has_frame = publish_frame(index, frames);
+  const bool has_symbol = publish_symbol(index, size, name);
+  functions_[index].is_published = has_frame && has_symbol && !frames.empty() && !name.empty();
+  return has_frame && has_symbol;
+}
+
+void Segment::withdraw(Index index) noexcept {
+  Function& function = functions_[index];
+  function.is_published = false;
+  const std::size_t symbol = layout_.symbol(index);
+  store(symbol + offsetof(Elf64_Sym, st_size), std::uint64_t{0});
+  store(symbol + offsetof(Elf64_Sym, st_value), std::uint64_t{0});
+  store(symbol, k_no_symbol);
+  const std::uint32_t fde = std::exchange(function.frame, 0);
+  if (fde == 0) return;
+  store_search_entry(index, layout_.no_frame);
+  store(fde + k_fde_range, std::uint64_t{0});
+}
+
+/// Copies what is used; the rest of a copy's pages are 0, as the file's are.
+void Segment::before_fork() noexcept {
+  const std::size_t bytes = layout_.text + text_end_;
+  copy_ = is_writable() ? static_cast<std::byte*>(map_memory(bytes)) : nullptr;
+  if (copy_ == nullptr) return;
+  const auto* const from = memory_.writable();
+  const auto keep = [&](std::size_t at, std::size_t size) { std::memcpy(copy_ + at, from + at, size); };
+  keep(layout_.text, text_end_);
+  if (!is_published()) return;
+  keep(0, layout_.symbols + layout_.symbols_bytes(functions_.size()));
+  keep(layout_.strings, strings_end_);
+  keep(layout_.search_table, layout_.search_entry(functions_.size()) - layout_.search_table);
+  keep(layout_.frames, frames_end_ - layout_.frames);
+}
+
+void Segment::after_fork_in_parent() noexcept {
+  if (copy_ != nullptr) unmap_memory(std::exchange(copy_, nullptr), layout_.text + text_end_);
+}
+
+void Segment::after_fork_in_child() noexcept {
+  memory_.leave_to_parent(std::exchange(copy_, nullptr), layout_.text, layout_.text + text_end_);
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,138 @@
+#include "jitunwind/adapters/code_segments/segment_file_p.h"
+
+#include <string_view>
+
+#include "jitunwind/unwind_core/emit/eh_frame.h"
+#include "jitunwind/unwind_core/emit/elf_writer_internal.h"
+#include "jitunwind/unwind_core/page_internal.h"
+#include "jitunwind/unwind_core/rows/dwarf_constants_internal.h"
+
+namespace jitunwind {
+namespace {
+
+// A name that begins another one is before that.
+constexpr char k_section_name_bytes[] =
+    "\0.hash\0.dynsym\0.dynstr\0.eh_frame\0.eh_frame_hdr\0.text\0.dynamic\0.shstrtab";
+constexpr std::string_view k_section_names{k_section_name_bytes, sizeof k_section_name_bytes};
+constexpr std::uint32_t name_at(std::string_view name) {
+  return static_cast<std::uint32_t>(k_section_names.find(name, 1));
+}
+
+enum Section : std::uint32_t { none, hash, symbols, strings, search_table, frames, text, dynamic, names, k_sections };
+static_assert(Section::text == k_text_section);
+constexpr std::size_t k_segments = 6;
+constexpr std::size_t k_dynamic_entries = 6;
+
+// The room for a function, of which the tables are made: call frame information of two entries, and a name.
+constexpr std::size_t k_frame_bytes = 112;
+constexpr std::size_t k_name_bytes = 48;
+constexpr std::size_t k_least_bytes = 8192;  // beside that: a longest name and large frames fit into any segment
+
+constexpr std::size_t up_to(std::size_t offset, std::size_t unit) noexcept { return (offset + unit - 1) / unit * unit; }
+
+constexpr std::size_t k_headers = sizeof(Elf64_Ehdr) + k_segments * sizeof(Elf64_Phdr);
+
+}  // namespace
+
+SegmentLayout::SegmentLayout(const Arch& arch, std::size_t its_text_bytes, std::size_t its_functions) noexcept
+    : functions(its_functions), text_bytes(up_to(its_text_bytes, k_largest_page_size)) {
+  const std::size_t word = arch.word_size;
+  section_names = k_headers + k_sections * sizeof(Elf64_Shdr);
+  hash = up_to(section_names + k_section_names.size(), word);
+  // DT_HASH: numbers of buckets and of symbols, the bucket, and a link for each symbol.
+  symbols = up_to(hash + (3 + 1 + functions) * sizeof(Elf32_Word), word);
+  strings = symbols + symbols_bytes(functions);
+  strings_bytes = up_to(k_least_bytes + functions * k_name_bytes, word);
+  // The search table's head has 12 bytes, and its entries are aligned.
+  search_table = strings + strings_bytes + 4;
+  frames = search_entry(functions);
+  frames_bytes = k_least_bytes + functions * k_frame_bytes;
+  text = up_to(frames + frames_bytes, k_largest_page_size);
+  dynamic = text + text_bytes;
+  end = dynamic + k_page_size;
+}
+
+namespace {
+constexpr std::size_t size_in_header(Section section) noexcept {
+  return k_headers + section * sizeof(Elf64_Shdr) + offsetof(Elf64_Shdr, sh_size);
+}
+}  // namespace
+
+std::size_t SegmentLayout::symbols_size() const noexcept { return size_in_header(Section::symbols); }
+std::size_t SegmentLayout::frames_size() const noexcept { return size_in_header(Section::frames); }
+
+namespace {
+
+void write_program_headers(const SegmentLayout& layout, ElfWriter& elf) noexcept {
+  const auto segment = [&](std::uint32_t type, std::uint32_t flags, std::size_t at, std::size_t end, std::size_t unit) {
+    elf.segment({type, flags, at, at, end - at, end - at, unit});
+  };
+  const std::size_t dynamic_end = layout.dynamic + k_dynamic_entries * sizeof(Elf64_Dyn);
+  segment(PT_LOAD, PF_R, 0, layout.frames + layout.frames_bytes, k_largest_page_size);
+  segment(PT_LOAD, PF_R | PF_X, layout.text, layout.dynamic, k_largest_page_size);
+  // The dynamic linker of glibc before 2.35 writes addresses into the section.
+  segment(PT_LOAD, PF_R | PF_W, layout.dynamic, dynamic_end, k_largest_page_size);
+  segment(PT_DYNAMIC, PF_R | PF_W, layout.dynamic, dynamic_end, 8);
+  segment(PT_GNU_EH_FRAME, PF_R, layout.search_table, layout.frames, 4);
+  segment(PT_GNU_STACK, PF_R | PF_W, 0, 0, 16);  // the dynamic linker makes stacks executable without it
+}
+
+void write_section_headers(const SegmentLayout& layout, ElfWriter& elf) noexcept {
+  const auto section = [&](std::string_view name, std::uint32_t type, std::uint64_t flags, std::size_t at,
+                           std::size_t size, std::uint32_t link, std::uint32_t info, std::size_t unit,
+                           std::size_t entry) {
+    elf.section({name_at(name), type, flags, flags == 0 ? 0 : at, at, size, link, info, unit, entry});
+  };
+  const std::uint64_t read = SHF_ALLOC;
+  elf.section({});
+  section(".hash", SHT_HASH, read, layout.hash, layout.symbols - layout.hash, Section::symbols, 0, 8, 4);
+  section(".dynsym", SHT_DYNSYM, read, layout.symbols, layout.symbols_bytes(0), Section::strings, 1, 8,
+          sizeof(Elf64_Sym));
+  section(".dynstr", SHT_STRTAB, read, layout.strings, layout.strings_bytes, 0, 0, 1, 0);
+  section(".eh_frame_hdr", SHT_PROGBITS, read, layout.search_table, layout.frames - layout.search_table, 0, 0, 4, 0);
+  section(".eh_frame", SHT_PROGBITS, read, layout.frames, layout.first_frame - layout.frames, 0, 0, 8, 0);
+  section(".text", SHT_PROGBITS, read | SHF_EXECINSTR, layout.text, layout.text_bytes, 0, 0, 16, 0);
+  section(".dynamic", SHT_DYNAMIC, read | SHF_WRITE, layout.dynamic, k_dynamic_entries * sizeof(Elf64_Dyn),
+          Section::strings, 0, 8, sizeof(Elf64_Dyn));
+  section(".shstrtab", SHT_STRTAB, 0, layout.section_names, k_section_names.size(), 0, 0, 1, 0);
+}
+
+/// DT_HASH has one empty bucket: dlsym() finds nothing, and dladdr() goes by the number of symbols (gABI, chapter 5
+/// "Hash Table").
+void write_empty_tables(const SegmentLayout& layout, const Arch& arch, std::span<std::byte> into) noexcept {
+  ByteWriter hash(into.subspan(layout.hash), arch.big_endian);
+  hash.u32(1);
+  hash.u32(1);
+  ByteWriter table(into.subspan(layout.search_table), arch.big_endian);  // LSB 5.0 core, 10.6.2
+  table.u8(1);
+  table.u8(dwarf::pe_pcrel | dwarf::pe_sdata4);
+  table.u8(dwarf::pe_udata4);
+  table.u8(dwarf::pe_datarel | dwarf::pe_sdata4);
+  table.u32(layout.frames - (layout.search_table + table.size()));
+  ElfWriter dynamic(arch, into.subspan(layout.dynamic));
+  dynamic.dynamic(DT_HASH, layout.hash);
+  dynamic.dynamic(DT_STRTAB, layout.strings);
+  dynamic.dynamic(DT_SYMTAB, layout.symbols);
+  dynamic.dynamic(DT_STRSZ, layout.strings_bytes);
+  dynamic.dynamic(DT_SYMENT, sizeof(Elf64_Sym));
+  dynamic.dynamic(DT_NULL, 0);
+}
+
+}  // namespace
+
+void write_segment_file(SegmentLayout& layout, const Arch& arch, std::span<std::byte> into) noexcept {
+  EhFrameWriter frames(arch, into.subspan(layout.frames), layout.frames);
+  frames.begin_cie({});
+  layout.no_frame = layout.frames + frames.size();
+  frames.begin_fde({layout.text, layout.text}, 0);
+  frames.end_fde();
+  layout.first_frame = layout.frames + frames.size();
+  ElfWriter elf(arch, into);
+  elf.head({ET_DYN, sizeof(Elf64_Ehdr), k_segments, k_headers, k_sections});
+  write_program_headers(layout, elf);
+  write_section_headers(layout, elf);
+  elf.text(k_section_names);
+  write_empty_tables(layout, arch, into);
+}
+
+}  // namespace jitunwind

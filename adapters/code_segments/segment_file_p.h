@@ -1,0 +1,53 @@
+// The file of a code segment: the ELF file of a library whose tables have room, and of which every address is also the
+// offset in the file.
+#pragma once
+
+#include <elf.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "jitunwind/unwind_core/arch/arch.h"
+
+namespace jitunwind {
+
+/// The places of the parts, as offsets in the file.
+struct SegmentLayout {
+  /// `functions`: how many the tables have room for. Precondition: can_be_written().
+  SegmentLayout(const Arch& arch, std::size_t text_bytes, std::size_t functions) noexcept;
+
+  /// The tables are changed by stores that readers see whole, of 8 bytes in this machine's byte order.
+  static bool can_be_written(const Arch& arch) noexcept { return arch.word_size == 8 && !arch.big_endian; }
+
+  std::size_t functions;
+  std::size_t section_names, hash, symbols, strings, search_table, frames, text, dynamic, end;
+  std::size_t text_bytes, strings_bytes, frames_bytes;
+
+  std::size_t symbols_bytes(std::size_t count) const noexcept { return (1 + count) * sizeof(Elf64_Sym); }
+  // The sizes in the headers of these two sections, which grow. A word of 0, which is not counted, follows .eh_frame.
+  std::size_t symbols_size() const noexcept;
+  std::size_t frames_size() const noexcept;
+  /// Word 1 of DT_HASH: the number of symbols.
+  std::size_t symbol_count() const noexcept { return hash + sizeof(Elf32_Word); }
+  std::size_t frame_count() const noexcept { return search_table + 8; }
+  /// The entry of a function in the table for searches, which is aligned to its 8 bytes.
+  std::size_t search_entry(std::size_t function) const noexcept { return search_table + 12 + 8 * function; }
+  std::size_t symbol(std::size_t function) const noexcept { return symbols + symbols_bytes(function); }
+
+  // The first entries of .eh_frame are those of no code; each function has their FDE until it has one of its own.
+
+  std::size_t no_frame = 0;
+  std::size_t first_frame = 0;  ///< where those of functions begin
+};
+
+inline constexpr std::uint16_t k_text_section = 6;
+/// The first word of a symbol that is none: without name, section and type. Local symbols precede all others (gABI,
+/// chapter 4 "Symbol Table"), so it is global.
+inline constexpr std::uint64_t k_no_symbol = std::uint64_t{ELF64_ST_INFO(STB_GLOBAL, STT_NOTYPE)} << 32;
+inline constexpr std::size_t k_frames_end = sizeof(std::uint32_t);
+
+/// Writes the file without any function. `into` has layout.end zeroed bytes. Sets layout.no_frame and first_frame.
+void write_segment_file(SegmentLayout& layout, const Arch& arch, std::span<std::byte> into) noexcept;
+
+}  // namespace jitunwind

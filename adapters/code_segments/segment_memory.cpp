@@ -1,0 +1,135 @@
+// The file of a segment and its mappings.
+#include <dlfcn.h>
+#include <link.h>
+#include <sys/mman.h>
+
+#include <atomic>
+#include <utility>
+
+#include "jitunwind/adapters/code_segments/segment_p.h"
+#include "jitunwind/unwind_core/errno_keeper_internal.h"
+#include "jitunwind/unwind_core/uncancelled_internal.h"
+
+namespace jitunwind {
+namespace {
+
+void* map_file(int file, std::size_t bytes, int protection, int flags) noexcept {
+  void* const memory = ::mmap(nullptr, bytes, protection, flags, file, 0);
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
+/// A file with a name that nothing else in the folder has.
+ReadableFile make_file(int folder, std::string& name) {
+  static std::atomic<unsigned> count{0};
+  for (;;) {
+    name = "code-" + std::to_string(count.fetch_add(1)) + ".so";
+    ReadableFile file(folder, name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW);
+    if (file.is_open() || errno != EEXIST) return file;
+  }
+}
+
+}  // namespace
+
+void SegmentMemory::swap(SegmentMemory& other) noexcept {
+  path_.swap(other.path_);
+  std::swap(files_, other.files_);
+  std::swap(view_, other.view_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(image_, other.image_);
+  std::swap(handle_, other.handle_);
+}
+
+SegmentMemory::~SegmentMemory() {
+  const ErrnoKeeper keep_errno;
+  remove_file();
+  if (view_ != nullptr) ::munmap(view_, bytes_);
+  if (handle_ != nullptr)
+    ::dlclose(handle_);
+  else if (image_ != 0)
+    ::munmap(reinterpret_cast<void*>(static_cast<std::uintptr_t>(image_)), bytes_);
+}
+
+void SegmentMemory::remove_file() noexcept {
+  if (path_.empty() || files_ == FilesAtEnd::kept) return;
+  ::unlink(path_.c_str());
+  path_.resize(path_.rfind('/'));
+  ::rmdir(path_.c_str());  // fails if there are other files
+  path_.clear();
+}
+
+void SegmentMemory::leave_to_parent(std::byte* copy, std::size_t text, std::size_t text_end) noexcept {
+  path_.clear();
+  view_ = nullptr;
+  if (copy == nullptr) return;
+  const auto move = [&](std::size_t from, std::size_t to, int protection) {
+    void* const there = reinterpret_cast<void*>(static_cast<std::uintptr_t>(image_ + from));
+    if (from == to || ::mprotect(copy + from, to - from, protection) != 0) return;
+    (void)::mremap(copy + from, to - from, to - from, MREMAP_MAYMOVE | MREMAP_FIXED, there);
+  };
+  move(0, text, PROT_READ);
+  move(text, text_end, PROT_READ | PROT_EXEC);
+}
+
+bool SegmentMemory::map_view(int file) noexcept {
+  view_ = static_cast<std::byte*>(map_file(file, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED));
+  return view_ != nullptr && ::madvise(view_, bytes_, MADV_DONTFORK) == 0;
+}
+
+/// A page that the disk has no room for is SIGBUS when it is written to, so all of them are allocated first.
+Status SegmentMemory::map(int file) noexcept {
+  if (::fchmod(file, S_IRUSR | S_IWUSR) != 0) return not_published("the file's mode cannot be set");
+  if (::syscall(SYS_fallocate, file, 0, 0L, static_cast<long>(bytes_)) != 0)
+    return not_published(errno == ENOSPC ? "the folder's disk is full"
+                                         : "the folder's file system allocates no room ahead");
+  void* const trial = map_file(file, bytes_, PROT_READ | PROT_EXEC, MAP_PRIVATE);
+  if (trial == nullptr) return not_published("files of the folder may not be executed (noexec)");
+  ::munmap(trial, bytes_);
+  if (!map_view(file)) return not_published("the file cannot be mapped");
+  return Done{};
+}
+
+Status SegmentMemory::open() noexcept {
+  handle_ = ::dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle_ == nullptr) return not_published("the dynamic linker does not open the file");
+  link_map* map = nullptr;
+  if (::dlinfo(handle_, RTLD_DI_LINKMAP, &map) != 0)
+    return not_published("the dynamic linker does not know its own library");
+  image_ = map->l_addr;
+  return Done{};
+}
+
+Result<SegmentMemory> SegmentMemory::publish(const std::string& place, FilesAtEnd files, SegmentLayout& layout,
+                                             const Arch& arch) {
+  if (!SegmentLayout::can_be_written(arch))
+    return Error{ErrorCode::invalid_argument, 0, "code of this CPU is not published"};
+  Result<CodeFolder> folder = CodeFolder::open(place, files);
+  if (!folder) return folder.error();
+  SegmentMemory memory;
+  memory.bytes_ = layout.end;
+  std::string name;
+  const ReadableFile file = make_file(folder->file.number(), name);
+  if (!file.is_open()) return not_published("no file can be made in the folder");
+  memory.path_ = folder->path + "/" + name;
+  if (const Status mapped = memory.map(file.number()); !mapped) return mapped.error();
+  write_segment_file(layout, arch, {memory.view_, memory.bytes_});
+  if (const Status opened = memory.open(); !opened) return opened.error();
+  memory.files_ = files;
+  return memory;
+}
+
+Result<SegmentMemory> SegmentMemory::unnamed(SegmentLayout& layout) noexcept {
+  layout.text = 0;
+  SegmentMemory memory;
+  memory.bytes_ = layout.text_bytes;
+  const int file = ::memfd_create("jitunwind-code", MFD_CLOEXEC);
+  bool is_mapped = file >= 0 && ::ftruncate(file, static_cast<off_t>(memory.bytes_)) == 0 && memory.map_view(file);
+  if (is_mapped) {
+    memory.image_ = reinterpret_cast<std::uintptr_t>(map_file(file, memory.bytes_, PROT_READ | PROT_EXEC, MAP_SHARED));
+    is_mapped = memory.image_ != 0;
+  }
+  if (file >= 0) ::syscall(SYS_close, file);
+  if (!is_mapped) return Error{ErrorCode::out_of_memory, 0, "no executable memory"};
+  return memory;
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,150 @@
+// A code segment: a file that the dynamic linker has opened as a library, and that grows in place. Its text is the
+// dynamic linker's own mapping, r-x and private. It is written through a second mapping of the file, rw- and shared.
+// The pages of both are the same as long as nobody writes to a private one.
+//
+// Readers know nothing of writers: unwinders, debuggers and profilers, of this process and of others, read the tables
+// at any moment. Each store therefore leaves tables that are whole:
+//
+//   append    search entry with the FDE of no code, number of entries; empty symbol, number of symbols, size of .dynsym
+//   publish   FDE behind the others, and last its first length, a 0 that ended the section; size of .eh_frame; search
+//             entry; name; first word, address and size of the symbol, which has no code until it has a size
+//   withdraw  size, address and first word of the symbol; search entry; range of the FDE
+//
+// Addresses go up as they are given out, so the search table is sorted at all times. Nothing ever moves.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "jitunwind/adapters/code_segments/process_folder_p.h"
+#include "jitunwind/adapters/code_segments/segment_file_p.h"
+#include "jitunwind/builders/registration.h"
+#include "jitunwind/unwind_core/address.h"
+#include "jitunwind/unwind_core/error.h"
+
+namespace jitunwind {
+
+/// The file of a segment, or memory without a name. The destructor unmaps both views and removes the file.
+class SegmentMemory {
+ public:
+  SegmentMemory() noexcept = default;
+  SegmentMemory(SegmentMemory&& other) noexcept { swap(other); }
+  SegmentMemory& operator=(SegmentMemory&& other) noexcept { return swap(other), *this; }
+  ~SegmentMemory();
+
+  /// Makes the file in this process's folder in `place`, and opens it. Errors: io, and invalid_argument for CPUs of
+  /// which no such files are made; their texts say why. Throws std::bad_alloc.
+  static Result<SegmentMemory> publish(const std::string& place, FilesAtEnd files, SegmentLayout& layout,
+                                       const Arch& arch);
+  /// Memory for text alone, which nobody else knows; the layout becomes that of text. Error out_of_memory.
+  static Result<SegmentMemory> unnamed(SegmentLayout& layout) noexcept;
+
+  bool is_published() const noexcept { return handle_ != nullptr && view_ != nullptr; }
+  const std::string& path() const noexcept { return path_; }  ///< empty: it has none
+  std::byte* writable() const noexcept { return view_; }      ///< of offset 0
+  Addr image() const noexcept { return image_; }              ///< address of offset 0
+  /// Removes the file, which stays mapped, unless it is to be kept.
+  void remove_file() noexcept;
+  /// A forked child calls it: the file is the parent's, and the child has no view (MADV_DONTFORK). `copy` begins with a
+  /// copy of the image up to `text_end`, and the text at `text`; its pages become the image's. Null: there is no copy,
+  /// and the image shows what the parent writes. Signal-safe.
+  void leave_to_parent(std::byte* copy, std::size_t text, std::size_t text_end) noexcept;
+
+ private:
+  void swap(SegmentMemory& other) noexcept;
+  bool map_view(int file) noexcept;
+  Status map(int file) noexcept;
+  Status open() noexcept;
+
+  std::string path_;
+  FilesAtEnd files_ = FilesAtEnd::removed;
+  std::byte* view_ = nullptr;
+  std::size_t bytes_ = 0;  // of the view, and of an image without a handle
+  Addr image_ = 0;
+  void* handle_ = nullptr;  // of dlopen(); null: the image is a mapping of its own
+};
+
+/// One thread at a time, except for the constants.
+class Segment {
+ public:
+  /// A function, or room for one.
+  struct Function {
+    /// Busy: somebody commits or releases it.
+    enum class State : std::uint8_t { empty, allocated, committed, busy };
+    std::uint32_t at = 0;     ///< in the text
+    std::uint32_t size = 0;   ///< of the room
+    std::uint32_t frame = 0;  ///< offset of its FDE in the file; 0: none
+    State state = State::empty;
+    bool is_published = false;
+    unw_dyn_info_t* registered = nullptr;  ///< of a committed one; see Registration::release()
+  };
+  using Index = std::uint32_t;
+
+  /// Throws std::bad_alloc; no other function does.
+  Segment(SegmentMemory memory, const SegmentLayout& layout);
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
+
+  bool is_published() const noexcept { return memory_.is_published(); }
+  /// False in a forked child.
+  bool is_writable() const noexcept { return memory_.writable() != nullptr; }
+  SegmentMemory& memory() noexcept { return memory_; }
+  const SegmentMemory& memory() const noexcept { return memory_; }
+  AddrRange text() const noexcept { return {text_, text_ + layout_.text_bytes}; }
+  std::span<std::byte> writable(const Function& function) const noexcept {
+    return {memory_.writable() + layout_.text + function.at, function.size};
+  }
+  Addr start(const Function& function) const noexcept { return text_ + function.at; }
+
+  /// Takes room at the end. None: there is no more, or the tables may have no room for another function.
+  std::optional<Index> append(std::size_t size) noexcept;
+  /// The function that begins there. None: there is none.
+  std::optional<Index> find(Addr start) const noexcept;
+  Function& operator[](Index index) noexcept { return functions_[index]; }
+  std::size_t count() const noexcept { return functions_.size(); }
+  /// Whether a function that is empty again may have another one's tables.
+  bool has_room_in_tables() const noexcept;
+  /// Whether the next functions need another segment soon.
+  bool is_half_full() const noexcept;
+
+  /// The address at which the next call frame information will lie.
+  Addr next_frame() const noexcept { return memory_.image() + frames_end_; }
+  /// Publishes code of `size` bytes. `frames`: a CIE and an FDE, for next_frame() if they have pointers besides the
+  /// begin of the code; or nothing. `name`: without NUL. False: the tables have no room for all of it; what has room is
+  /// published. Precondition: is_published().
+  bool publish(Index index, std::uint64_t size, std::span<const std::byte> frames, std::string_view name) noexcept;
+  void withdraw(Index index) noexcept;
+
+  // The parent may write other code into a room that is empty, or change code, while a child runs what was there at the
+  // fork. The child therefore has copies, which are made before the fork. All three are signal-safe.
+
+  void before_fork() noexcept;
+  void after_fork_in_parent() noexcept;
+  void after_fork_in_child() noexcept;
+
+  unsigned live = 0;  ///< functions that are not empty
+
+ private:
+  template <class Number>
+  void store(std::size_t at, Number value) noexcept;
+  void copy(std::size_t at, const void* from, std::size_t size) noexcept;
+  void store_search_entry(Index index, std::size_t frame) noexcept;
+  bool publish_frame(Index index, std::span<const std::byte> frames) noexcept;
+  bool publish_symbol(Index index, std::uint64_t size, std::string_view name) noexcept;
+
+  SegmentMemory memory_;
+  const SegmentLayout layout_;
+  const Addr text_;
+  std::vector<Function> functions_;  // by address
+  std::byte* copy_ = nullptr;        // during a fork
+  std::size_t text_end_ = 0;
+  std::size_t frames_end_;       // offset in the file
+  std::size_t strings_end_ = 1;  // in the string table
+};
+
+}  // namespace jitunwind

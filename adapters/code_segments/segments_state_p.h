@@ -1,0 +1,125 @@
+// The segments of one CodeSegments, and the rooms of functions in them.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "jitunwind/adapters/code_segments/code_segments.h"
+#include "jitunwind/adapters/code_segments/known_frames_p.h"
+#include "jitunwind/adapters/code_segments/segment_p.h"
+#include "jitunwind/dyn_info/registry/locking/forkable_lock_internal.h"
+#include "jitunwind/unwind_core/page_internal.h"
+#include "jitunwind/unwind_core/targets/threads/own_thread_internal.h"
+
+namespace jitunwind {
+
+/// Guards all states and their segments, which are whole in forked children. It is never held while the registry or the
+/// dynamic linker is called.
+inline constinit ForkableLock segments_lock;
+inline constinit std::atomic<bool> segments_are_changing{false};  // somebody has the lock
+
+class [[nodiscard]] SegmentsLock {
+ public:
+  SegmentsLock() noexcept {
+    segments_lock.lock();
+    segments_are_changing.store(true, std::memory_order_relaxed);
+  }
+  ~SegmentsLock() {
+    segments_are_changing.store(false, std::memory_order_relaxed);
+    segments_lock.unlock();
+  }
+  SegmentsLock(const SegmentsLock&) = delete;
+  SegmentsLock& operator=(const SegmentsLock&) = delete;
+};
+
+/// A segment that nothing uses is closed, except for the current one and for one that is ahead of it.
+struct CodeSegments::State {
+  static inline constinit State* first = nullptr;  // of all states
+  static inline constinit std::atomic<bool> are_in_forks{false};
+
+  static constexpr std::size_t k_largest_function = std::size_t{1} << 30;
+  static constexpr Error k_unknown{ErrorCode::not_registered, 0,
+                                   "no room for code begins there, or it has code already"};
+
+  explicit State(const CodeSegmentsOptions& its_options) noexcept
+      : options{std::clamp<std::size_t>(its_options.text_bytes, k_largest_page_size, k_largest_function),
+                std::clamp<std::size_t>(its_options.functions, 1, std::size_t{1} << 20)} {}
+  /// Null: no memory.
+  static State* make(const CodeSegmentsOptions& options) noexcept;
+  static void take_part_in_forks() noexcept;
+  [[gnu::destructor(101)]] static void remove_files() noexcept;  // after the destructors of static objects
+
+  struct Place {
+    Segment* segment = nullptr;
+    Segment::Index index = 0;
+    explicit operator bool() const noexcept { return segment != nullptr; }
+    Segment::Function& function() const noexcept { return (*segment)[index]; }
+  };
+  using Opened = std::unique_ptr<Segment>;
+
+  Result<CodeRoom> allocate(std::size_t size);
+  /// The two ways to register code.
+  Status commit(const Description& description, const Code& code) noexcept;
+  Status commit(MarkRecorder& marks, const Code& code) noexcept;
+  Status release(Addr start) noexcept;
+  void close() noexcept;
+  void enter_list() noexcept;
+  void report(CodeSegmentsStatus& out) const;
+
+  // These require the lock.
+  template <class Action>
+  void each_segment(Action action) noexcept {
+    for (auto& [end, segment] : segments) action(*segment);
+    if (spare) action(*spare);
+  }
+  void leave_to_parent() noexcept;
+  Place find(Addr start, Segment::Function::State state) const noexcept;
+  Place take(std::size_t size, Opened& unused);
+  Place take_empty(std::size_t size) noexcept;
+  void use(Opened opened, Opened& unused);
+  CodeRoom room_of(Place place) noexcept;
+  void open_ahead() noexcept;
+  Opened make_empty(Place place) noexcept;
+  Opened take_out_unused(Segment* segment) noexcept;
+  void leave_list() noexcept;
+  void refuse(const Error& error) noexcept { ++refused, latest_refusal = error; }
+  void enter(Place place, std::span<const std::byte> frames, std::string_view name,
+             Registration& registration) noexcept;
+
+  // These must not have it.
+  Opened open(const CodeSegmentsOptions& sizes);
+  Opened open_published(SegmentLayout& layout, const std::string& place);
+  template <class Register>
+  Status commit(const Code& code, std::string_view name, KnownFrames::Key key, Register register_it) noexcept;
+  void publish(Place place, std::string_view name, KnownFrames::Key key, Registration& registration);
+  bool publish_known(Place place, std::string_view name, const KnownFrames::Key& key, Registration& registration);
+  void publish_encoded(Place place, std::string_view name, KnownFrames::Entry& encoded, Registration& registration);
+  static void open_spare(void* self) noexcept;
+
+  const CodeSegmentsOptions options;
+  std::vector<std::string> places;
+  FilesAtEnd files = FilesAtEnd::removed;
+  State* next = nullptr;
+  std::map<Addr, Opened> segments;  // by end of the text
+  Segment* current = nullptr;
+  Opened spare;
+  bool spare_comes = false;
+  OwnThread opener;
+  std::map<std::size_t, std::vector<Place>> empty;  // rooms without code, by size
+  KnownFrames known_frames;
+  std::string folder;
+  std::size_t committed = 0;
+  std::uint64_t refused = 0;
+  Error latest_refusal{};
+};
+
+}  // namespace jitunwind

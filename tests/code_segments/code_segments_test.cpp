@@ -1,0 +1,231 @@
+// Code in segments: what tools see which know nothing of this library, and what becomes of it.
+#include <gtest/gtest.h>
+
+#include <execinfo.h>
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "jitunwind/dyn_info/registry/registry.h"
+#include "jitunwind/sdk/walk.h"
+#include "tests/code_segments/committed.h"
+#include "tests/code_segments/symbols_of.h"
+#include "tests/support/command.h"
+#include "tests/support/emulated.h"
+
+namespace jitunwind::test {
+namespace {
+
+TEST(CodeSegments, ToolsOfTheProcessSeeWhatWasAppended) {
+  CodeSegments segments;
+  const Addr first = commit_frame(segments, "jit_first");
+  const Addr second = commit_frame(segments, "jit_second");
+  EXPECT_EQ(segments.status().published, 2u) << segments.status().latest_refusal.text();
+  EXPECT_EQ(segments.status().files, 1u);
+  EXPECT_STREQ(symbol_at(first), "jit_first");
+  EXPECT_STREQ(symbol_at(first + 3), "jit_first");
+  EXPECT_STREQ(symbol_at(second + 24), "jit_second");
+  const LibgccSearch search;
+  EXPECT_EQ(search(first + 3), first);
+  EXPECT_EQ(search(second + 3), second);
+  EXPECT_EQ(search(second + sizeof FrameCode::k_bytes), 0u);
+
+  std::string names;
+  const Callee callee = [](void* into) -> void* {
+    std::array<void*, 64> stack;
+    const int depth = ::backtrace(stack.data(), stack.size());
+    char** const symbols = ::backtrace_symbols(stack.data(), depth);
+    for (int i = 0; i < depth; ++i) *static_cast<std::string*>(into) += std::string(symbols[i]) + "\n";
+    std::free(symbols);
+    return into;
+  };
+  EXPECT_EQ(call(second, callee, &names), &names);
+  EXPECT_NE(names.find("(jit_second+0x"), std::string::npos) << names;
+  EXPECT_NE(names.find("/code-"), std::string::npos) << names;
+
+  std::string walked;
+  call(
+      first,
+      [](void* into) -> void* {
+        for (const Frame& frame : walk_here()) *static_cast<std::string*>(into) += frame.name() + " ";
+        return into;
+      },
+      &walked);
+  EXPECT_NE(walked.find("jit_first"), std::string::npos) << walked;
+}
+
+TEST(CodeSegments, ThrowsPass) {
+  CodeSegments segments;
+  const Addr outer = commit_frame(segments, "outer");
+  const Addr inner = commit_frame(segments, "inner");
+  struct Next {
+    Addr start;
+    Callee callee;
+  } next{inner, [](void*) -> void* { throw std::runtime_error("from below"); }};
+  const Callee go_on = [](void* argument) -> void* {
+    const Next& at = *static_cast<Next*>(argument);
+    return call(at.start, at.callee, nullptr);
+  };
+  EXPECT_THROW(call(outer, go_on, &next), std::runtime_error);
+}
+
+TEST(CodeSegments, MarksArePublishedToo) {
+  CodeSegments segments;
+  const auto room = segments.allocate(sizeof FrameCode::k_bytes);
+  ASSERT_TRUE(room);
+  host::Marks marks;
+  ASSERT_TRUE(segments.commit(marks, {.start = room->start, .size = sizeof FrameCode::k_bytes, .name = "marked"}));
+  EXPECT_STREQ(symbol_at(room->start), "marked");
+  EXPECT_EQ(LibgccSearch()(room->start), room->start);
+}
+
+TEST(CodeSegments, EmptyRoomsServeAgain) {
+  CodeSegments segments;
+  const LibgccSearch search;
+  const Addr before = commit_frame(segments, "before");
+  const Addr start = commit_frame(segments, "first");
+  const Addr behind = commit_frame(segments, "behind");
+  for (const std::string name : {"second", "third", "a_much_longer_name_than_the_others_have"}) {
+    ASSERT_TRUE(segments.release(start));
+    EXPECT_EQ(symbol_at(start), nullptr);
+    EXPECT_EQ(search(start), 0u);
+    EXPECT_EQ(commit_frame(segments, name), start);
+    EXPECT_EQ(symbol_at(start + 1), name);
+    EXPECT_EQ(search(start + 1), start);
+    EXPECT_STREQ(symbol_at(before + 1), "before");
+    EXPECT_STREQ(symbol_at(behind + 1), "behind");
+  }
+  EXPECT_EQ(segments.status().functions, 3u);
+  EXPECT_EQ(segments.status().published, 3u);
+}
+
+TEST(CodeSegments, FullSegmentsHaveSuccessors) {
+  CodeSegments segments({.text_bytes = 65536, .functions = 16});
+  std::vector<Addr> starts;
+  for (int i = 0; i < 100; ++i) starts.push_back(commit_frame(segments, "function_" + std::to_string(i)));
+  const LibgccSearch search;
+  for (std::size_t i = 0; i < starts.size(); ++i) {
+    EXPECT_EQ(symbol_at(starts[i] + 1), "function_" + std::to_string(i));
+    EXPECT_EQ(search(starts[i] + 1), starts[i]);
+  }
+  EXPECT_EQ(segments.status().published, 100u) << segments.status().latest_refusal.text();
+  EXPECT_EQ(segments.status().files, 7u);
+  const std::string folder = segments.status().folder;
+  for (const Addr start : starts) ASSERT_TRUE(segments.release(start));
+  EXPECT_EQ(segments.status().files, 1u);  // the newest, which has room
+  EXPECT_EQ(segments.status().functions, 0u);
+  EXPECT_LE(std::distance(std::filesystem::directory_iterator(folder), {}), 2);  // and one ahead
+}
+
+TEST(CodeSegments, FilesGoWithTheirObject) {
+  std::string folder;
+  Addr start = 0;
+  {
+    CodeSegments segments;
+    start = commit_frame(segments, "gone");
+    folder = segments.status().folder;
+    EXPECT_TRUE(std::filesystem::exists(folder));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder));
+  EXPECT_EQ(LibgccSearch()(start), 0u);
+  EXPECT_EQ(ProcedureHold(start).info(), nullptr);
+}
+
+/// Segments hold functions of any size; a large one has a segment of its own.
+TEST(CodeSegments, LargeFunctions) {
+  CodeSegments segments({.text_bytes = 65536, .functions = 16});
+  const Addr small = commit_frame(segments, "small");
+  const Addr large = commit_frame(segments, "large", 3u << 20);
+  const Addr other = commit_frame(segments, "other");
+  EXPECT_EQ(other, small + 32);
+  EXPECT_STREQ(symbol_at(large + 1), "large");
+  EXPECT_EQ(segments.status().files, 2u);
+  ASSERT_TRUE(segments.release(large));
+  EXPECT_EQ(segments.status().files, 1u);
+}
+
+TEST(CodeSegments, NamesOfAnyBytes) {
+  CodeSegments segments;
+  const std::string long_name(100000, 'x');
+  EXPECT_EQ(std::strlen(symbol_at(commit_frame(segments, long_name))), 499u);
+  using namespace std::string_view_literals;
+  EXPECT_STREQ(symbol_at(commit_frame(segments, "a\0b\nc\033]0;d"sv)), "a?b?c?]0;d");
+  EXPECT_STREQ(symbol_at(commit_frame(segments, "\xff\xc3(\xe2\x82\xac")), "\xff\xc3(\xe2\x82\xac");
+  EXPECT_STREQ(symbol_at(commit_frame(segments, "")), "unnamed");  // the description's
+  EXPECT_EQ(segments.status().refused, 0u);
+}
+
+TEST(CodeSegments, MistakesAreErrors) {
+  CodeSegments segments;
+  EXPECT_EQ(segments.allocate(0).error().code, ErrorCode::e_range);
+  EXPECT_EQ(segments.allocate((std::size_t{1} << 30) + 1).error().code, ErrorCode::e_range);
+  EXPECT_EQ(segments.release(0x1000).error().code, ErrorCode::not_registered);
+  const Description description = frame_description("mistaken");
+  const auto room = segments.allocate(100);
+  ASSERT_TRUE(room);
+  EXPECT_EQ(room->start % 16, 0u);
+  EXPECT_GE(room->writable.size(), 100u);
+  const auto commit = [&](Addr start, std::uint64_t size) {
+    const Status committed = segments.commit(description, {.start = start, .size = size});
+    return committed ? ErrorCode::unspecified : committed.error().code;
+  };
+  EXPECT_EQ(commit(room->start + 16, 25), ErrorCode::not_registered);
+  EXPECT_EQ(commit(room->start, room->writable.size() + 1), ErrorCode::e_overlap);
+  EXPECT_EQ(commit(room->start, 4), ErrorCode::e_overlap);  // the description's own
+  EXPECT_EQ(commit(room->start, sizeof FrameCode::k_bytes), ErrorCode::unspecified);
+  EXPECT_EQ(commit(room->start, sizeof FrameCode::k_bytes), ErrorCode::not_registered);
+  EXPECT_TRUE(segments.release(room->start));
+  EXPECT_EQ(segments.release(room->start).error().code, ErrorCode::not_registered);
+  EXPECT_EQ(commit(room->start, sizeof FrameCode::k_bytes), ErrorCode::not_registered);
+  const auto unused = segments.allocate(100);
+  EXPECT_EQ(unused->start, room->start);
+  EXPECT_TRUE(segments.release(unused->start));  // never committed
+}
+
+/// Threads add, replace and release functions, and look their own ones and each other's up at any time.
+TEST(CodeSegments, StormOfThreads) {
+  CodeSegments segments({.text_bytes = 65536, .functions = 64});
+  const LibgccSearch search;
+  std::atomic<int> wrong{0};
+  std::array<std::atomic<Addr>, 4> of_others{};
+  const auto work = [&](unsigned number) {
+    std::vector<std::pair<Addr, std::string>> own;
+    for (std::size_t i = 0; i < repetitions(400); ++i) {
+      std::string name = "thread_" + std::to_string(number) + "_" + std::to_string(i);
+      own.emplace_back(commit_frame(segments, name), std::move(name));
+      of_others[number] = own.front().first;
+      for (const auto& [start, its_name] : own) {
+        const char* const found = symbol_at(start + 1);
+        wrong += found == nullptr || found != its_name || search(start + 1) != start;
+      }
+      if (const Addr other = of_others[(number + 1) % 4]) {
+        // It may have gone meanwhile, and another function may have its place.
+        const Addr found = search(other + 1);
+        wrong += found != 0 && found != other;
+      }
+      if (own.size() < 20) continue;
+      const auto gone = own.begin() + static_cast<std::ptrdiff_t>(i % 20);
+      if (of_others[number] == gone->first) of_others[number] = 0;
+      wrong += !segments.release(gone->first);
+      own.erase(gone);
+    }
+    for (const auto& [start, name] : own) wrong += !segments.release(start);
+  };
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < 4; ++i) threads.emplace_back(work, i);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(segments.status().functions, 0u);
+  EXPECT_EQ(segments.status().refused, 0u) << segments.status().latest_refusal.text();
+  EXPECT_LE(segments.status().segments, 2u);
+}
+
+}  // namespace
+}  // namespace jitunwind::test

@@ -1,0 +1,173 @@
+// Readers come between any two instructions of a writer.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "jitunwind/unwind_core/sources/cfi/cfi.h"
+#include "tests/code_segments/small_segment.h"
+#include "tests/code_segments/symbols_of.h"
+#include "tests/registry/every_instruction.h"
+
+namespace jitunwind::test {
+namespace {
+
+/// Asks the readers of this process, and keeps every state of the file.
+class Readers {
+ public:
+  explicit Readers(SmallSegment& small) : small_(small) {
+    states_.reserve(4096);
+    see();
+  }
+
+  /// A function that everyone knows before and after the change.
+  void expect_known(Segment::Index index, const char* name) { known_.push_back({start(index), name}); }
+  /// A function that is known or not, and that has one of two names.
+  void expect_changing(Segment::Index index, const char* name, const char* other = nullptr) {
+    changing_ = {start(index), name, other};
+  }
+
+  static void visit(void* self) { static_cast<Readers*>(self)->see(); }
+  void see() {
+    if (is_new_state()) look();
+  }
+
+  const char* wrong = nullptr;  ///< the first wrong answer
+  std::size_t known_by_name = 0, known_by_frame = 0;
+  const std::vector<std::vector<std::byte>>& states() const { return states_; }
+
+ private:
+  struct Known {
+    Addr start = 0;
+    const char* name = nullptr;
+    const char* other = nullptr;
+  };
+
+  Addr start(Segment::Index index) const { return small_.segment->start((*small_.segment)[index]); }
+  std::span<const std::byte> tables() const {
+    return {small_.segment->memory().writable(), small_.layout.frames + 4096};
+  }
+  bool is_new_state() {
+    const auto now = tables();
+    if (!states_.empty() && std::equal(now.begin(), now.end(), states_.back().begin())) return false;
+    states_.emplace_back(now.begin(), now.end());
+    return true;
+  }
+  void expect(bool right, const char* what) {
+    if (!right && wrong == nullptr) wrong = what;
+  }
+
+  void look() {
+    for (const Known& known : known_) {
+      const char* const name = symbol_at(known.start + 1);
+      expect(name != nullptr && std::strcmp(name, known.name) == 0, "dladdr() names another function wrongly");
+      expect(search_(known.start + 1) == known.start, "libgcc_s finds another function wrongly");
+    }
+    if (changing_.start != 0) {
+      const char* const name = symbol_at(changing_.start + 1);
+      const bool is_right = name == nullptr || std::strcmp(name, changing_.name) == 0 ||
+                            (changing_.other != nullptr && std::strcmp(name, changing_.other) == 0);
+      expect(is_right, "dladdr() names the function wrongly");
+      const Addr function = search_(changing_.start + 1);
+      expect(function == 0 || function == changing_.start, "libgcc_s finds the function wrongly");
+      known_by_name += name != nullptr;
+      known_by_frame += function != 0;
+    }
+    read_in_order();
+  }
+
+  /// Reads the section from its begin to its end, as debuggers do.
+  void read_in_order() {
+    const Addr begin = small_.segment->memory().image() + small_.layout.frames;
+    const auto* const bytes = reinterpret_cast<const std::byte*>(as_pointer(begin));
+    SectionView view({{bytes, small_.layout.frames_bytes}, begin});
+    const CfiContext context{.arch = local_space().arch};
+    FdeScan scan(view, context, {begin, begin + small_.layout.frames_bytes});
+    std::size_t of_known = 0;
+    for (Fde fde;;) {
+      const Result<bool> next = scan.next(fde);
+      expect(static_cast<bool>(next), "the section is not whole");
+      if (!next || !*next) break;
+      for (const Known& known : known_) of_known += fde.range.begin == known.start && fde.range.size() != 0;
+      if (fde.range.begin == changing_.start && fde.range.size() != 0)
+        expect(fde.range.size() == sizeof FrameCode::k_bytes, "an entry of another size");
+    }
+    expect(of_known == known_.size(), "an entry is missing");
+  }
+
+  SmallSegment& small_;
+  const LibgccSearch search_;
+  std::vector<Known> known_;
+  Known changing_{};
+  std::vector<std::vector<std::byte>> states_;
+};
+
+/// No reader of files complains of any state. `other` bytes of the file are those of now.
+void expect_no_complaint(const SmallSegment& small, const Readers& readers) {
+  const TemporaryFolder folder;
+  std::ifstream now(small.segment->memory().path(), std::ios::binary);
+  const std::string file((std::istreambuf_iterator<char>(now)), {});
+  ASSERT_EQ(file.size(), small.layout.end);
+  std::string paths;
+  for (std::size_t i = 0; i < readers.states().size(); ++i) {
+    const auto& state = readers.states()[i];
+    std::string bytes = file;
+    std::memcpy(bytes.data(), state.data(), state.size());
+    paths += " " + (folder / std::to_string(i));
+    std::ofstream(folder / std::to_string(i), std::ios::binary) << bytes;
+  }
+  const Ended binutils = run("readelf --wide --sections --segments --dyn-syms --dynamic --debug-dump=frames" + paths);
+  EXPECT_EQ(binutils.status, 0);
+  EXPECT_EQ(binutils.text.find("readelf: "), std::string::npos) << binutils.text;
+  const Ended elfutils = run("eu-readelf --section-headers --symbols --dynamic --debug-dump=frames" + paths);
+  EXPECT_EQ(elfutils.status, 0);
+  EXPECT_EQ(elfutils.text.find("eu-readelf: "), std::string::npos) << elfutils.text;
+}
+
+TEST(EveryStore, OfAnAppendedFunction) {
+  SmallSegment small;
+  const Segment::Index first = small.add("first");
+  Readers readers(small);
+  readers.expect_known(first, "first");
+  const Addr next = small.segment->start((*small.segment)[first]) + (*small.segment)[first].size;
+  Segment::Index added = 0;
+  registry_test::EveryInstruction every;
+  every.run(Readers::visit, &readers, [&] { added = *small.segment->append(sizeof FrameCode::k_bytes); });
+  ASSERT_EQ(small.segment->start((*small.segment)[added]), next);
+  readers.expect_changing(added, "second");
+  const std::vector<std::byte> frames = small.frames_of(next);
+  every.run(Readers::visit, &readers,
+            [&] { small.segment->publish(added, sizeof FrameCode::k_bytes, frames, "second"); });
+  EXPECT_EQ(readers.wrong, nullptr) << readers.wrong;
+  EXPECT_GT(readers.known_by_name, 0u);
+  EXPECT_GT(readers.known_by_frame, readers.known_by_name);
+  EXPECT_GT(readers.states().size(), 12u);
+  expect_no_complaint(small, readers);
+}
+
+TEST(EveryStore, OfAFunctionThatGoesAndAnotherInItsPlace) {
+  SmallSegment small;
+  const Segment::Index first = small.add("first"), second = small.add("second"), third = small.add("third");
+  Readers readers(small);
+  readers.expect_known(first, "first");
+  readers.expect_known(third, "third");
+  readers.expect_changing(second, "second", "another");
+  registry_test::EveryInstruction every;
+  every.run(Readers::visit, &readers, [&] { small.segment->withdraw(second); });
+  const Addr start = small.segment->start((*small.segment)[second]);
+  EXPECT_EQ(symbol_at(start), nullptr);
+  EXPECT_EQ(LibgccSearch()(start + 1), 0u);
+  const std::vector<std::byte> frames = small.frames_of(start);
+  every.run(Readers::visit, &readers,
+            [&] { small.segment->publish(second, sizeof FrameCode::k_bytes, frames, "another"); });
+  EXPECT_EQ(readers.wrong, nullptr) << readers.wrong;
+  EXPECT_STREQ(symbol_at(start), "another");
+  EXPECT_EQ(LibgccSearch()(start + 1), start);
+  expect_no_complaint(small, readers);
+}
+
+}  // namespace
+}  // namespace jitunwind::test

@@ -1,0 +1,145 @@
+// Code in segments when processes fork, exit and are killed, and without any folder for files.
+#include <gtest/gtest.h>
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "tests/code_segments/committed.h"
+#include "tests/code_segments/symbols_of.h"
+#include "tests/support/allowed_calls.h"
+#include "tests/support/command.h"
+
+namespace jitunwind::test {
+namespace {
+
+const Callee k_identity = [](void* argument) { return argument; };
+
+/// Runs `body` in a child, with a folder for its files; returns its exit status, or 128 + the signal.
+template <class Body>
+int in_child(const std::string& folder, Body body) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::setenv("JITUNWIND_CODE_DIR", folder.c_str(), 1);
+    ::_exit(body());
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+std::size_t folders_in(const std::string& place) {
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(place), {}));
+}
+
+/// The child has the code of before, whatever the parent writes into its memory; it names and walks it.
+TEST(CodeSegmentsProcess, ChildrenKeepTheCodeOfBefore) {
+  CodeSegments segments;
+  const auto room = segments.allocate(sizeof FrameCode::k_bytes);
+  ASSERT_TRUE(room);
+  std::memcpy(room->writable.data(), FrameCode::k_bytes, sizeof FrameCode::k_bytes);
+  const Description description = frame_description("before");
+  ASSERT_TRUE(segments.commit(description, {.start = room->start, .size = sizeof FrameCode::k_bytes}));
+  const Addr other = commit_frame(segments, "other");
+  const std::string folder = segments.status().folder;
+
+  int go[2];
+  ASSERT_EQ(::pipe(go), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    char byte;
+    ::close(go[1]);
+    if (::read(go[0], &byte, 1) != 0) ::_exit(1);
+    if (call(room->start, k_identity, go) != go) ::_exit(2);
+    if (symbol_at(room->start) == nullptr || symbol_at(room->start) != std::string("before")) ::_exit(3);
+    if (LibgccSearch()(room->start) != room->start) ::_exit(4);
+    if (segments.status().published != 2 && segments.status().functions != 2) ::_exit(5);
+    const Addr own = commit_frame(segments, "child's");
+    if (symbol_at(own) != std::string("child's") || call(own, k_identity, go) != go) ::_exit(6);
+    if (segments.status().folder == folder || !std::filesystem::exists(segments.status().folder)) ::_exit(7);
+    if (!segments.release(room->start) || !segments.release(own)) ::_exit(8);
+    std::exit(0);  // removes the child's files
+  }
+  ::close(go[0]);
+  ASSERT_TRUE(segments.release(room->start));
+  std::memset(room->writable.data(), 0, room->writable.size());
+  ::close(go[1]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0) << WEXITSTATUS(status);
+  EXPECT_EQ(folders_in(std::filesystem::path(folder).parent_path().string()) >= 1, true);
+  EXPECT_TRUE(std::filesystem::exists(folder));
+  EXPECT_STREQ(symbol_at(other), "other");
+  EXPECT_EQ(commit_frame(segments, "later"), room->start);
+}
+
+TEST(CodeSegmentsProcess, ExitRemovesFilesAndTheNextStartThoseOfTheDead) {
+  const TemporaryFolder folder;
+  const auto leave_open = [] {
+    auto* const segments = new CodeSegments;  // never destroyed
+    commit_frame(*segments, "open");
+    return segments;
+  };
+  EXPECT_EQ(in_child(folder.path(),
+                     [&]() -> int {
+                       if (leave_open()->status().folder.find(std::getenv("JITUNWIND_CODE_DIR")) != 0) return 1;
+                       std::exit(0);
+                     }),
+            0);
+  EXPECT_EQ(folders_in(folder.path()), 0u);
+  EXPECT_EQ(in_child(folder.path(),
+                     [&] {
+                       leave_open();
+                       ::raise(SIGKILL);
+                       return 1;
+                     }),
+            128 + SIGKILL);
+  EXPECT_EQ(folders_in(folder.path()), 1u);
+  EXPECT_EQ(in_child(folder.path(),
+                     [&]() -> int {
+                       ::setenv("JITUNWIND_CODE_FILES", "keep", 1);
+                       leave_open();
+                       std::exit(0);
+                     }),
+            0);
+  EXPECT_EQ(folders_in(folder.path()), 2u);
+  std::filesystem::create_directory(folder / "jitunwind-code-of-somebody");
+  std::filesystem::create_directory(folder / "jitunwind-code-1-2-3");  // of another namespace
+  EXPECT_EQ(in_child(folder.path(),
+                     [&] {
+                       leave_open();
+                       return folders_in(std::getenv("JITUNWIND_CODE_DIR")) == 3 ? 0 : 1;
+                     }),
+            0);
+}
+
+/// A filter refuses what every file needs. The code runs, and the status says why nobody sees it.
+TEST(CodeSegmentsProcess, NothingIsPublishedWithoutFiles) {
+  EXPECT_EQ(in_child("/nowhere",
+                     [] {
+                       if (!refuse({SYS_fallocate}, EPERM)) return 1;
+                       CodeSegments segments({.text_bytes = 65536, .functions = 4});
+                       for (int i = 0; i < 10; ++i) {
+                         const Addr start = commit_frame(segments, "hidden");
+                         if (call(start, k_identity, &segments) != &segments || symbol_at(start) != nullptr) return 2;
+                         if (i >= 8 && !segments.release(start)) return 3;
+                       }
+                       const CodeSegmentsStatus status = segments.status();
+                       if (status.files != 0 || status.published != 0 || !status.folder.empty()) return 4;
+                       if (status.functions != 8 || status.segments < 2 || status.refused == 0) return 5;
+                       const std::string why = status.latest_refusal.what;  // another segment may be on its way
+                       return why == "the folder's file system allocates no room ahead" ||
+                                      why == "the folder cannot be opened"
+                                  ? 0
+                                  : 6;
+                     }),
+            0);
+}
+
+}  // namespace
+}  // namespace jitunwind::test

@@ -1,0 +1,58 @@
+// Prints where its code is, and why it is not elsewhere. Then it runs a command, in which PID is this process's number,
+// below functions in a code segment: main, jit_outer, go_on, jit_inner, look. They were appended to a file that was
+// open already. The command "burn" takes time instead.
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <ctime>
+#include <string>
+
+#include "tests/code_segments/committed.h"
+
+namespace {
+
+using jitunwind::test::call, jitunwind::test::commit_frame;
+
+const char* command = nullptr;
+jitunwind::Addr inner = 0;
+
+}  // namespace
+
+extern "C" [[gnu::noinline]] void* look(void* argument) {
+  (void)::getppid();  // strace shows the stack of this call
+  std::string text = command;
+  if (text == "burn") {
+    const auto begin = std::clock();
+    while (std::clock() - begin < CLOCKS_PER_SEC / 10) {
+    }
+    return argument;
+  }
+  for (std::size_t at; (at = text.find("PID")) != text.npos;) text.replace(at, 3, std::to_string(::getpid()));
+  std::fflush(stdout);
+  const pid_t child = ::fork();
+  if (child == 0) ::execl("/bin/sh", "sh", "-c", text.c_str(), nullptr), ::_exit(127);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (status != 0) std::puts("the command failed");
+  return argument;
+}
+
+extern "C" [[gnu::noinline]] void* go_on(void* argument) { return call(inner, look, argument); }
+
+int main(int argc, char** argv) {
+  command = argc > 1 ? argv[1] : "true";
+  ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+  jitunwind::CodeSegments segments;
+  commit_frame(segments, "jit_first");
+  const jitunwind::Addr outer = commit_frame(segments, "jit_outer");
+  inner = commit_frame(segments, "jit_inner");
+  const jitunwind::CodeSegmentsStatus status = segments.status();
+  if (status.refused != 0) std::printf("%s; ", status.latest_refusal.what);
+  std::printf("in %s\n", status.folder.c_str());
+  if (status.published != (status.files == 0 ? 0u : 3u)) return 1;
+  call(outer, go_on, &segments);
+  std::puts("returned");
+  return 0;
+}

@@ -1,0 +1,119 @@
+// The tables of one segment, at every moment.
+#include <gtest/gtest.h>
+
+#include <sys/stat.h>
+#include <unistd.h>
+#include <unwind.h>
+
+#include <stdexcept>
+
+#include "jitunwind/adapters/code_segments/process_folder_p.h"
+#include "tests/code_segments/small_segment.h"
+#include "tests/code_segments/symbols_of.h"
+
+namespace jitunwind::test {
+namespace {
+
+/// The registry knows nothing of this code: the unwinder finds it by the link map.
+TEST(Segment, TheUnwinderFindsUnregisteredCode) {
+  SmallSegment small;
+  const Segment::Index index = small.add("unregistered");
+  const Callee callee = [](void*) -> void* { throw std::runtime_error("from below"); };
+  for (int i = 0; i < 2; ++i)
+    EXPECT_THROW(call(small.segment->start((*small.segment)[index]), callee, nullptr), std::runtime_error);
+}
+
+Addr g_lsda = 0;
+_Unwind_Reason_Code note_lsda(int, _Unwind_Action, _Unwind_Exception_Class, _Unwind_Exception*,
+                              _Unwind_Context* context) {
+  g_lsda = _Unwind_GetLanguageSpecificData(context) == nullptr
+               ? 0
+               : reinterpret_cast<std::uintptr_t>(_Unwind_GetLanguageSpecificData(context));
+  return _URC_CONTINUE_UNWIND;
+}
+
+TEST(Segment, PersonalityRoutinesAreCalledWithTheirData) {
+  SmallSegment small;
+  const auto index = *small.segment->append(sizeof FrameCode::k_bytes);
+  Segment::Function& function = (*small.segment)[index];
+  std::memcpy(small.segment->writable(function).data(), FrameCode::k_bytes, sizeof FrameCode::k_bytes);
+  const Addr start = small.segment->start(function);
+  __builtin___clear_cache(static_cast<char*>(as_pointer(start)), static_cast<char*>(as_pointer(start)) + 64);
+  const auto frames = small.frames_of(start, reinterpret_cast<std::uintptr_t>(&note_lsda), 0x1234);
+  ASSERT_TRUE(small.segment->publish(index, sizeof FrameCode::k_bytes, frames, "handled"));
+  EXPECT_THROW(call(
+                   start, [](void*) -> void* { throw std::runtime_error("from below"); }, nullptr),
+               std::runtime_error);
+  EXPECT_EQ(g_lsda, 0x1234u);
+}
+
+/// The tables are made for short names and small frames.
+TEST(Segment, FullTablesAreTold) {
+  SmallSegment small(4);
+  const std::string name(500, 'x');
+  std::size_t count = 0;
+  for (; small.segment->has_room_in_tables(); ++count) {
+    const Segment::Index index = count < 4 ? *small.segment->append(sizeof FrameCode::k_bytes) : 0;
+    if (count >= 4) small.segment->withdraw(index);
+    small.write(index, name);
+  }
+  EXPECT_GT(count, 10u);
+  EXPECT_FALSE(small.segment->append(1));
+  EXPECT_TRUE(small.segment->is_half_full());
+  EXPECT_STREQ(symbol_at(small.segment->text().begin), name.c_str());
+}
+
+/// Every folder that does not serve is refused with its reason.
+TEST(Segment, FoldersThatDoNotServe) {
+  const TemporaryFolder folder;
+  const auto why = [](const std::string& place) -> std::string {
+    SegmentLayout layout(local_space().arch, 4096, 4);
+    const auto memory = SegmentMemory::publish(place, FilesAtEnd::removed, layout, local_space().arch);
+    return memory ? "served" : memory.error().what;
+  };
+  const auto make = [&](const char* name, mode_t mode) {
+    const std::string path = folder / name;
+    EXPECT_EQ(::mkdir(path.c_str(), 0700), 0);
+    EXPECT_EQ(::chmod(path.c_str(), mode), 0);
+    return path;
+  };
+  EXPECT_EQ(why(folder / "missing"), "the folder cannot be opened");
+  EXPECT_EQ(why(make("everybody's", 0777)), "others may replace what is in the folder");
+  EXPECT_EQ(why(make("sticky", 01777)), "served");
+  EXPECT_EQ(why("/proc"), "no folder can be made in the folder");  // as one that may not be written to
+  EXPECT_EQ(why("."), "the folder's path is not absolute");
+  const std::string own = make("own", 0700);
+  std::string name;
+  {
+    const auto opened = CodeFolder::open(own, FilesAtEnd::removed);
+    ASSERT_TRUE(opened) << opened.error().what;
+    name = opened->path;
+  }
+  ASSERT_EQ(::rmdir(name.c_str()), 0);
+  ASSERT_EQ(::symlink(make("elsewhere", 0700).c_str(), name.c_str()), 0);
+  EXPECT_EQ(why(own), "the process's folder is somebody else's");
+  ASSERT_EQ(::unlink(name.c_str()), 0);
+  ASSERT_EQ(::mkdir(name.c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(name.c_str(), 0755), 0);
+  EXPECT_EQ(why(own), "the process's folder is somebody else's");
+}
+
+/// readelf and eu-readelf print every table without a complaint.
+TEST(Segment, ReadersOfFilesHaveNoComplaint) {
+  SmallSegment small;
+  const std::string& path = small.segment->memory().path();
+  for (const char* const name : {"", "one", "two"}) {
+    if (name[0] != '\0') small.add(name);
+    const Ended binutils = run("readelf --wide --all --debug-dump=frames --unwind " + path);
+    EXPECT_EQ(binutils.status, 0);
+    EXPECT_EQ(binutils.text.find("arning"), std::string::npos) << binutils.text;
+    EXPECT_EQ(binutils.text.find("rror"), std::string::npos) << binutils.text;
+    EXPECT_EQ(binutils.text.find(name) != std::string::npos, true);
+    const Ended elfutils = run("eu-readelf --all --debug-dump=frames " + path);
+    EXPECT_EQ(elfutils.status, 0) << elfutils.text;
+    EXPECT_EQ(elfutils.text.find("annot"), std::string::npos) << elfutils.text;
+  }
+}
+
+}  // namespace
+}  // namespace jitunwind::test
