@@ -1,13 +1,17 @@
 // Prints where its code is, and why it is not elsewhere. Then it runs a command, in which PID is this process's number,
 // below functions in a code segment: main, jit_outer, go_on, jit_inner, look. They were appended to a file that was
-// open already. The command "burn" takes time instead.
+// open already. The command "burn" takes time instead. With a second argument a thread adds and releases functions
+// meanwhile.
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <cstdio>
 #include <ctime>
 #include <string>
+#include <thread>
 
 #include "tests/code_segments/committed.h"
 
@@ -41,6 +45,16 @@ extern "C" [[gnu::noinline]] void* look(void* argument) {
 
 extern "C" [[gnu::noinline]] void* go_on(void* argument) { return call(inner, look, argument); }
 
+/// Fills segments and empties them again, in an order that leaves rooms between others.
+static void churn(jitunwind::CodeSegments& segments, const std::atomic<bool>& ends) {
+  std::array<jitunwind::Addr, 50> starts{};
+  for (unsigned i = 0; !ends; ++i) {
+    jitunwind::Addr& start = starts[(i * i + i / 7) % starts.size()];
+    if (start != 0) (void)segments.release(start);
+    start = commit_frame(segments, "churned_" + std::to_string(i), 25 + i % 200);
+  }
+}
+
 int main(int argc, char** argv) {
   command = argc > 1 ? argv[1] : "true";
   ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
@@ -52,7 +66,11 @@ int main(int argc, char** argv) {
   if (status.refused != 0) std::printf("%s; ", status.latest_refusal.what);
   std::printf("in %s\n", status.folder.c_str());
   if (status.published != (status.files == 0 ? 0u : 3u)) return 1;
+  std::atomic<bool> ends{argc <= 2};
+  std::thread other([&] { churn(segments, ends); });
   call(outer, go_on, &segments);
+  ends = true;
+  other.join();
   std::puts("returned");
   return 0;
 }
