@@ -34,9 +34,9 @@ CodeSegments::State::Place CodeSegments::State::take_empty(std::size_t size) noe
   const auto rooms = empty.find(size);
   if (rooms == empty.end()) return {};
   while (!rooms->second.empty()) {
-    const Place place = rooms->second.back();
-    rooms->second.pop_back();
-    if (place.segment->has_room_in_tables()) return place;
+    const Place place = rooms->second.front();
+    rooms->second.pop_front();
+    if (place.segment->has_room_in_tables(place.function())) return place;
   }
   return {};
 }

@@ -49,10 +49,15 @@ void Segment::store_search_entry(Index index, std::size_t frame) noexcept {
   store(layout_.search_entry(index), code | std::uint64_t{offset(frame)} << 32);
 }
 
+std::size_t Segment::frames_left() const noexcept {
+  const std::size_t reserved = k_frames_of_function * without_frames_;
+  return layout_.frames + layout_.frames_bytes - frames_end_ - k_frames_end - reserved;
+}
+
+std::size_t Segment::strings_left() const noexcept { return layout_.strings_bytes - strings_end_; }
+
 bool Segment::has_room_in_tables() const noexcept {
-  if (!is_published()) return true;
-  return layout_.strings_bytes - strings_end_ >= k_spare_strings &&
-         layout_.frames + layout_.frames_bytes - frames_end_ >= k_spare_frames;
+  return !is_published() || (strings_left() >= k_spare_strings && frames_left() >= k_spare_frames);
 }
 
 bool Segment::is_half_full() const noexcept {
@@ -69,9 +74,11 @@ std::optional<Segment::Index> Segment::append(std::size_t size) noexcept {
   Function function;
   function.at = static_cast<std::uint32_t>(text_end_);
   function.size = static_cast<std::uint32_t>(room);
-  functions_.push_back(function);
   text_end_ += room;
+  if (is_published()) function.name = take_string(k_name_of_function);
+  functions_.push_back(function);
   if (!is_published()) return index;
+  ++without_frames_;
   store_search_entry(index, layout_.no_frame);
   store(layout_.frame_count(), index + 1);
   store(layout_.symbol(index), k_no_symbol);
@@ -87,38 +94,98 @@ std::optional<Segment::Index> Segment::find(Addr start) const noexcept {
   return static_cast<Index>(found - functions_.begin());
 }
 
-bool Segment::publish_frame(Index index, std::span<const std::byte> frames) noexcept {
-  std::uint32_t cie_length = 0;
-  if (frames.size() <= sizeof cie_length) return true;
-  if (layout_.frames + layout_.frames_bytes - frames_end_ < frames.size() + k_frames_end) return false;
-  std::memcpy(&cie_length, frames.data(), sizeof cie_length);
-  const std::size_t fde = frames_end_ + sizeof cie_length + cie_length;
+namespace {
+
+std::size_t entry_size(const std::byte* entry) noexcept {
+  std::uint32_t length = 0;
+  std::memcpy(&length, entry, sizeof length);
+  return sizeof length + length;
+}
+
+}  // namespace
+
+/// The FDE is made longer, so that another one may have its place.
+bool Segment::append_frames(Function& function, std::span<const std::byte> frames) noexcept {
+  const std::size_t size = std::max(frames.size(), k_frames_of_function);
+  const bool is_first = function.frames.size == 0;
+  if (frames_left() + (is_first ? k_frames_of_function : 0) < size) return false;
+  if (is_first) --without_frames_;
+  const std::size_t fde = entry_size(frames.data());
+  const auto cie_length = static_cast<std::uint32_t>(fde - sizeof(std::uint32_t));
+  const auto fde_length = static_cast<std::uint32_t>(size - fde - sizeof(std::uint32_t));
   copy(frames_end_ + sizeof cie_length, frames.data() + sizeof cie_length, frames.size() - sizeof cie_length);
-  const Addr begin = start(functions_[index]) - (memory_.image() + fde + k_fde_begin);
-  copy(fde + k_fde_begin, &begin, sizeof begin);
-  store(frames_end_, cie_length);
-  frames_end_ += frames.size();
+  copy(frames_end_ + fde, &fde_length, sizeof fde_length);
+  function.frames = {static_cast<std::uint32_t>(frames_end_), static_cast<std::uint32_t>(size)};
+  const Addr begin = start(function) - (memory_.image() + frames_end_ + fde + k_fde_begin);
+  copy(frames_end_ + fde + k_fde_begin, &begin, sizeof begin);
+  frames_end_ += size;
+  store(function.frames.at, cie_length);
   store(layout_.frames_size(), std::uint64_t{frames_end_ - layout_.frames});
-  functions_[index].frame = static_cast<std::uint32_t>(fde);
+  return true;
+}
+
+/// The CIE, the begin of the code and the length stay.
+void Segment::rewrite_frames(const Function& function, std::span<const std::byte> frames) noexcept {
+  constexpr std::size_t k_word = sizeof(std::uint64_t);
+  const std::size_t first = entry_size(frames.data()) + k_fde_range + k_word;
+  for (std::size_t at = function.frames.size; at > first; at -= k_word)
+    store(function.frames.at + at - k_word, std::uint64_t{0});
+  for (std::size_t at = first; at < frames.size(); at += k_word) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, frames.data() + at, k_word);
+    store(function.frames.at + at, word);
+  }
+}
+
+bool Segment::publish_frame(Index index, std::span<const std::byte> frames) noexcept {
+  if (frames.empty()) return true;
+  Function& function = functions_[index];
+  const std::size_t cie = entry_size(frames.data());
+  const bool fits = function.frames.size >= frames.size() &&
+                    std::memcmp(memory_.writable() + function.frames.at, frames.data(), cie) == 0;
+  if (!fits && !append_frames(function, frames)) return false;
+  if (fits) rewrite_frames(function, frames);
+  const std::size_t fde = function.frames.at + cie;
+  std::uint64_t range = 0;
+  std::memcpy(&range, frames.data() + cie + k_fde_range, sizeof range);
+  store(fde + k_fde_range, range);
   store_search_entry(index, fde);
+  return true;
+}
+
+Segment::Slot Segment::take_string(std::size_t size) noexcept {
+  const Slot slot{static_cast<std::uint32_t>(strings_end_), static_cast<std::uint32_t>(size)};
+  strings_end_ += size;
+  return slot;
+}
+
+/// `is_new`: nobody has read the function's name. Others may read it just now, so that it has another room as long as
+/// there is any.
+bool Segment::find_room_for_name(Function& function, std::size_t size, bool is_new) noexcept {
+  const bool fits = size <= function.name.size;
+  if (fits && (is_new || !has_room_in_tables())) return true;
+  const std::size_t wanted = std::max(size, k_name_of_function);
+  if (strings_left() < wanted) return fits;
+  function.name = take_string(wanted);
   return true;
 }
 
 bool Segment::publish_symbol(Index index, std::uint64_t size, std::string_view name) noexcept {
   if (name.empty()) return true;
-  if (layout_.strings_bytes - strings_end_ < name.size() + 1) return false;
-  copy(layout_.strings + strings_end_, name.data(), name.size());
+  Function& function = functions_[index];
+  if (!find_room_for_name(function, name.size() + 1, !function.was_named)) return false;
+  function.was_named = true;
+  copy(layout_.strings + function.name.at, name.data(), name.size());
+  copy(layout_.strings + function.name.at + name.size(), "", 1);
   Elf64_Sym symbol{};
-  symbol.st_name = static_cast<Elf64_Word>(strings_end_);
+  symbol.st_name = function.name.at;
   symbol.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC);
   symbol.st_shndx = k_text_section;
-  strings_end_ += name.size() + 1;
-  const std::size_t at = layout_.symbol(index);
-  const std::uint64_t value = layout_.text + functions_[index].at;
   std::uint64_t first_word = 0;
   std::memcpy(&first_word, &symbol, sizeof first_word);
+  const std::size_t at = layout_.symbol(index);
   store(at, first_word);
-  store(at + offsetof(Elf64_Sym, st_value), value);
+  store(at + offsetof(Elf64_Sym, st_value), std::uint64_t{layout_.text + function.at});
   store(at + offsetof(Elf64_Sym, st_size), size);
   return true;
 }
@@ -138,9 +205,9 @@ void Segment::withdraw(Index index) noexcept {
   store(symbol + offsetof(Elf64_Sym, st_size), std::uint64_t{0});
   store(symbol + offsetof(Elf64_Sym, st_value), std::uint64_t{0});
   store(symbol, k_no_symbol);
-  const std::uint32_t fde = std::exchange(function.frame, 0);
-  if (fde == 0) return;
   store_search_entry(index, layout_.no_frame);
+  if (function.frames.size == 0) return;
+  const std::size_t fde = function.frames.at + entry_size(memory_.writable() + function.frames.at);
   store(fde + k_fde_range, std::uint64_t{0});
 }
 

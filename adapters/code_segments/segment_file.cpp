@@ -23,9 +23,6 @@ static_assert(Section::text == k_text_section);
 constexpr std::size_t k_segments = 6;
 constexpr std::size_t k_dynamic_entries = 6;
 
-// The room for a function, of which the tables are made: call frame information of two entries, and a name.
-constexpr std::size_t k_frame_bytes = 112;
-constexpr std::size_t k_name_bytes = 48;
 constexpr std::size_t k_least_bytes = 8192;  // beside that: a longest name and large frames fit into any segment
 
 constexpr std::size_t up_to(std::size_t offset, std::size_t unit) noexcept { return (offset + unit - 1) / unit * unit; }
@@ -42,11 +39,11 @@ SegmentLayout::SegmentLayout(const Arch& arch, std::size_t its_text_bytes, std::
   // DT_HASH: numbers of buckets and of symbols, the bucket, and a link for each symbol.
   symbols = up_to(hash + (3 + 1 + functions) * sizeof(Elf32_Word), word);
   strings = symbols + symbols_bytes(functions);
-  strings_bytes = up_to(k_least_bytes + functions * k_name_bytes, word);
+  strings_bytes = up_to(k_least_bytes + functions * k_name_of_function, word);
   // The search table's head has 12 bytes, and its entries are aligned.
   search_table = strings + strings_bytes + 4;
   frames = search_entry(functions);
-  frames_bytes = k_least_bytes + functions * k_frame_bytes;
+  frames_bytes = k_least_bytes + functions * k_frames_of_function;
   text = up_to(frames + frames_bytes, k_largest_page_size);
   dynamic = text + text_bytes;
   end = dynamic + k_page_size;

@@ -45,6 +45,9 @@ inline constexpr std::uint16_t k_text_section = 6;
 /// The first word of a symbol that is none: without name, section and type. Local symbols precede all others (gABI,
 /// chapter 4 "Symbol Table"), so it is global.
 inline constexpr std::uint64_t k_no_symbol = std::uint64_t{ELF64_ST_INFO(STB_GLOBAL, STT_NOTYPE)} << 32;
+// The least room for a function in the tables. They have so much for each: call frame information of two entries, and a
+// name.
+inline constexpr std::size_t k_frames_of_function = 112, k_name_of_function = 48;
 inline constexpr std::size_t k_frames_end = sizeof(std::uint32_t);
 
 /// Writes the file without any function. `into` has layout.end zeroed bytes. Sets layout.no_frame and first_frame.

@@ -10,6 +10,10 @@
 //             entry; name; first word, address and size of the symbol, which has no code until it has a size
 //   withdraw  size, address and first word of the symbol; search entry; range of the FDE
 //
+// An FDE whose range is 0 is rewritten in its place, where it is that of no code: its instructions become nops from the
+// last to the first, and then the new ones from the first to the last, so that it can be read at any moment. A name is
+// written over only if there is no other room.
+//
 // Addresses go up as they are given out, so the search table is sorted at all times. Nothing ever moves.
 #pragma once
 
@@ -72,15 +76,22 @@ class SegmentMemory {
 /// One thread at a time, except for the constants.
 class Segment {
  public:
+  /// Bytes of a table that a function has, also when it is empty.
+  struct Slot {
+    std::uint32_t at = 0;  ///< in the file; of names, in the string table
+    std::uint32_t size = 0;
+  };
   /// A function, or room for one.
   struct Function {
     /// Busy: somebody commits or releases it.
     enum class State : std::uint8_t { empty, allocated, committed, busy };
-    std::uint32_t at = 0;     ///< in the text
-    std::uint32_t size = 0;   ///< of the room
-    std::uint32_t frame = 0;  ///< offset of its FDE in the file; 0: none
+    std::uint32_t at = 0;    ///< in the text
+    std::uint32_t size = 0;  ///< of the room
+    Slot frames{};           ///< a CIE and its FDE
+    Slot name{};
     State state = State::empty;
     bool is_published = false;
+    bool was_named = false;
     unw_dyn_info_t* registered = nullptr;  ///< of a committed one; see Registration::release()
   };
   using Index = std::uint32_t;
@@ -107,8 +118,11 @@ class Segment {
   std::optional<Index> find(Addr start) const noexcept;
   Function& operator[](Index index) noexcept { return functions_[index]; }
   std::size_t count() const noexcept { return functions_.size(); }
-  /// Whether a function that is empty again may have another one's tables.
+  /// Whether any function may have room for its tables, and whether this one may.
   bool has_room_in_tables() const noexcept;
+  bool has_room_in_tables(const Function& function) const noexcept {
+    return has_room_in_tables() || function.frames.size != 0;
+  }
   /// Whether the next functions need another segment soon.
   bool is_half_full() const noexcept;
 
@@ -134,6 +148,12 @@ class Segment {
   void store(std::size_t at, Number value) noexcept;
   void copy(std::size_t at, const void* from, std::size_t size) noexcept;
   void store_search_entry(Index index, std::size_t frame) noexcept;
+  bool append_frames(Function& function, std::span<const std::byte> frames) noexcept;
+  void rewrite_frames(const Function& function, std::span<const std::byte> frames) noexcept;
+  std::size_t frames_left() const noexcept;
+  std::size_t strings_left() const noexcept;
+  Slot take_string(std::size_t size) noexcept;
+  bool find_room_for_name(Function& function, std::size_t size, bool is_new) noexcept;
   bool publish_frame(Index index, std::span<const std::byte> frames) noexcept;
   bool publish_symbol(Index index, std::uint64_t size, std::string_view name) noexcept;
 
@@ -143,8 +163,9 @@ class Segment {
   std::vector<Function> functions_;  // by address
   std::byte* copy_ = nullptr;        // during a fork
   std::size_t text_end_ = 0;
-  std::size_t frames_end_;       // offset in the file
-  std::size_t strings_end_ = 1;  // in the string table
+  std::size_t frames_end_;          // offset in the file
+  std::size_t strings_end_ = 1;     // in the string table
+  std::size_t without_frames_ = 0;  // functions that have none yet, for which there is room
 };
 
 }  // namespace jitunwind

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <span>
@@ -114,7 +115,9 @@ struct CodeSegments::State {
   Opened spare;
   bool spare_comes = false;
   OwnThread opener;
-  std::map<std::size_t, std::vector<Place>> empty;  // rooms without code, by size
+  /// Rooms without code, by size. That which has been empty for the longest time is taken first: somebody may have read
+  /// its name, or sampled its code, just before it was released.
+  std::map<std::size_t, std::deque<Place>> empty;
   KnownFrames known_frames;
   std::string folder;
   std::size_t committed = 0;

@@ -106,6 +106,26 @@ TEST(CodeSegments, EmptyRoomsServeAgain) {
   EXPECT_EQ(segments.status().published, 3u);
 }
 
+/// A function that stays does not make a segment of each thousand that come and go beside it.
+TEST(CodeSegments, RoomsServeAsOftenAsIsLiked) {
+  CodeSegments segments({.text_bytes = 65536, .functions = 32});
+  const Addr stays = commit_frame(segments, "stays");
+  std::array<Addr, 20> others{};
+  for (std::size_t i = 0; i < 5000; ++i) {
+    Addr& start = others[i % others.size()];
+    if (start != 0) {
+      ASSERT_TRUE(segments.release(start));
+    }
+    const std::string name = "function_" + std::to_string(i) + (i % 3 == 0 ? "_of_a_longer_name" : "");
+    start = commit_frame(segments, name);
+    ASSERT_EQ(symbol_at(start + 1), name);
+  }
+  EXPECT_STREQ(symbol_at(stays + 1), "stays");
+  EXPECT_EQ(segments.status().segments, 1u);
+  EXPECT_EQ(segments.status().published, 21u);
+  EXPECT_EQ(segments.status().refused, 0u) << segments.status().latest_refusal.text();
+}
+
 TEST(CodeSegments, FullSegmentsHaveSuccessors) {
   CodeSegments segments({.text_bytes = 65536, .functions = 16});
   std::vector<Addr> starts;

@@ -169,5 +169,33 @@ TEST(EveryStore, OfAFunctionThatGoesAndAnotherInItsPlace) {
   expect_no_complaint(small, readers);
 }
 
+/// The instructions of an FDE of no code give way to others, which are fewer or as many.
+TEST(EveryStore, OfOtherFramesInTheirPlace) {
+  SmallSegment small;
+  const Segment::Index first = small.add("first"), second = small.add("second"), third = small.add("third");
+  const Segment::Slot place = (*small.segment)[second].frames;
+  const Addr start = small.segment->start((*small.segment)[second]);
+  const Description one_push = *host::describe("one push").push({0, 1}, host::rbx).pop({-2, -1}, host::rbx).build();
+  Readers readers(small);
+  readers.expect_known(first, "first");
+  readers.expect_known(third, "third");
+  readers.expect_changing(second, "second", "another");
+  registry_test::EveryInstruction every;
+  for (const Description& description : {one_push, frame_description("pushes")}) {
+    const std::vector<std::byte> frames = small.frames_of(start, 0, 0, &description);
+    every.run(Readers::visit, &readers, [&] {
+      small.segment->withdraw(second);
+      small.segment->publish(second, sizeof FrameCode::k_bytes, frames, "another");
+    });
+    EXPECT_EQ(LibgccSearch()(start + 1), start);
+    EXPECT_EQ((*small.segment)[second].frames.at, place.at);
+  }
+  EXPECT_EQ(readers.wrong, nullptr) << readers.wrong;
+  expect_no_complaint(small, readers);
+  EXPECT_THROW(call(
+                   start, [](void*) -> void* { throw 1; }, nullptr),
+               int);
+}
+
 }  // namespace
 }  // namespace jitunwind::test

@@ -1,7 +1,7 @@
 // Prints where its code is, and why it is not elsewhere. Then it runs a command, in which PID is this process's number,
 // below functions in a code segment: main, jit_outer, go_on, jit_inner, look. They were appended to a file that was
-// open already. The command "burn" takes time instead. With a second argument a thread adds and releases functions
-// meanwhile.
+// open already. The command "burn" takes time instead. A second argument starts a thread that adds and releases
+// functions meanwhile.
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -39,8 +39,10 @@ struct SmallSegment {
     const std::vector<std::byte> frames = frames_of(start);
     EXPECT_TRUE(segment->publish(index, sizeof FrameCode::k_bytes, frames, name));
   }
-  std::vector<std::byte> frames_of(Addr start, Addr personality = 0, Addr lsda = 0) const {
-    static const Description description = frame_description("any");
+  std::vector<std::byte> frames_of(Addr start, Addr personality = 0, Addr lsda = 0,
+                                   const Description* its_own = nullptr) const {
+    static const Description common = frame_description("any");
+    const Description& description = its_own == nullptr ? common : *its_own;
     std::vector<std::byte> bytes(1024);
     EhFrameWriter writer(local_space().arch, bytes, segment->next_frame());
     writer.begin_cie({.personality = personality, .has_lsda = lsda != 0});
