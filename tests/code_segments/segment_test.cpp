@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "jitunwind/adapters/code_segments/process_folder_p.h"
+#include "jitunwind/sdk/walk.h"
 #include "tests/code_segments/small_segment.h"
 #include "tests/code_segments/symbols_of.h"
 
@@ -21,6 +22,34 @@ TEST(Segment, TheUnwinderFindsUnregisteredCode) {
   const Callee callee = [](void*) -> void* { throw std::runtime_error("from below"); };
   for (int i = 0; i < 2; ++i)
     EXPECT_THROW(call(small.segment->start((*small.segment)[index]), callee, nullptr), std::runtime_error);
+}
+
+/// Another copy of this library in the process knows the code by the file alone, and nobody tells it of changes.
+TEST(Segment, WalksKeepNoRuleOfCodeThatIsReplaced) {
+  SmallSegment small;
+  const Segment::Index index = small.add("replaced");
+  const Addr start = small.segment->start((*small.segment)[index]);
+  const auto depth = [&] {
+    std::size_t frames = 0;
+    call(
+        start,
+        [](void* into) -> void* {
+          for (int i = 0; i < 20; ++i) {
+            std::size_t& count = *static_cast<std::size_t*>(into) = 0;
+            for (const Frame& frame : walk_here()) count += frame.pc() != 0;
+          }
+          return into;
+        },
+        &frames);
+    return frames;
+  };
+  const std::size_t before = depth();
+  EXPECT_GT(before, 4u);
+  const Description without_frame = *host::describe("leaf").build();
+  small.segment->withdraw(index);
+  const std::vector<std::byte> frames = small.frames_of(start, 0, 0, &without_frame);
+  ASSERT_TRUE(small.segment->publish(index, sizeof FrameCode::k_bytes, frames, "replaced"));
+  EXPECT_LT(depth(), before);  // the description is wrong, and is followed
 }
 
 Addr g_lsda = 0;
