@@ -7,7 +7,7 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <optional>
+#include <new>
 #include <string>
 
 #include "tests/code_segments/committed.h"
@@ -81,7 +81,8 @@ TEST(CodeSegmentsProcess, ChildrenKeepTheCodeOfBefore) {
 TEST(CodeSegmentsProcess, ExitRemovesFilesAndTheNextStartThoseOfTheDead) {
   const TemporaryFolder folder;
   const auto leave_open = [] {
-    auto* const segments = new CodeSegments;  // never destroyed
+    alignas(CodeSegments) static std::byte memory[sizeof(CodeSegments)];
+    auto* const segments = new (memory) CodeSegments;  // never destroyed
     commit_frame(*segments, "open");
     return segments;
   };
