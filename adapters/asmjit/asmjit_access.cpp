@@ -1,6 +1,5 @@
 #include "jitunwind/adapters/asmjit/asmjit_access_p.h"
 
-#include <algorithm>
 #include <atomic>
 
 #include "jitunwind/adapters/asmjit/instruction_effects_p.h"
@@ -50,13 +49,15 @@ asmjit::Error AsmjitAccess::emit_prolog_of_builder(asmjit::BaseEmitter* emitter,
   return error == asmjit::kErrorOk ? emit_prolog(emitter, frame) : error;
 }
 
-void AsmjitAccess::add_starts(const AsmjitBuilder& builder, derivation::CodeTrace& trace) {
-  for (const AsmjitBuilder::Mark& mark : builder.marks_) {
-    trace.internal.push_back(mark.label);
-    if (mark.label < trace.labels.size() && trace.labels[mark.label])
-      trace.starts.push_back({*trace.labels[mark.label], mark.name, mark.preserved, mark.declared});
-  }
-  std::ranges::stable_sort(trace.starts, {}, &derivation::ProcedureStart::place);
+void AsmjitAccess::add_starts(const AsmjitBuilder& builder, const asmjit::CodeHolder& code,
+                              derivation::TraceRecorder& recorder) {
+  for (const AsmjitBuilder::Mark& mark : builder.marks_)
+    if (const v::BoundLabel label = v::bound_label(code, mark.label); label.bound)
+      recorder.start({label.place(), mark.name, mark.preserved, mark.declared});
+}
+
+void AsmjitAccess::add_internal_labels(const AsmjitBuilder& builder, derivation::CodeTrace& trace) {
+  for (const AsmjitBuilder::Mark& mark : builder.marks_) trace.internal.push_back(mark.label);
 }
 
 }  // namespace jitunwind

@@ -17,7 +17,9 @@ struct AsmjitAccess {
 
   /// Null when there was no memory for a recorder.
   static derivation::TraceRecorder* recorder(AsmjitAssembler& assembler) noexcept { return assembler.recorder_.get(); }
-  static void add_starts(const AsmjitBuilder& builder, derivation::CodeTrace& trace);
+  static void add_starts(const AsmjitBuilder& builder, const asmjit::CodeHolder& code,
+                         derivation::TraceRecorder& recorder);
+  static void add_internal_labels(const AsmjitBuilder& builder, derivation::CodeTrace& trace);
 
   /// Replaces the function that writes prologues by the adapter's. Each attachment resets it to asmjit's, which is one
   /// function for all x86 emitters. The adapter recognizes its own emitters by this function.

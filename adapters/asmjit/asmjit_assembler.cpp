@@ -85,11 +85,18 @@ AsmjitCallSite& AsmjitCallSite::allows(std::initializer_list<const std::type_inf
 asmjit::Error AsmjitAssembler::_emit(asmjit::InstId id, const asmjit::Operand_& o0, const asmjit::Operand_& o1,
                                      const asmjit::Operand_& o2, const asmjit::Operand_* more) {
   const CodePlace place = v::place_of(*this);
-  const asmjit::BaseInst instruction(id, v::inst_options(*this), v::extra_reg(*this));
+  derivation::TraceRecorder* const recorder = recorder_.get();
+  const bool is_plain = v::has_no_options(*this) && v::is_none(more[0]);
+  if (recorder && is_plain && recorder->begin(place, id, o0, o1, o2)) [[likely]] {
+    const asmjit::Error error = asmjit::x86::Assembler::_emit(id, o0, o1, o2, more);
+    recorder->end(v::bytes_behind(*this, place.offset));
+    return error;
+  }
+  const asmjit::BaseInst instruction(id, v::own_options(*this), v::extra_reg(*this));
   const asmjit::Error error = asmjit::x86::Assembler::_emit(id, o0, o1, o2, more);
-  if (error != asmjit::kErrorOk || !recorder_) return error;
-  const std::array<asmjit::Operand_, 6> operands = {o0, o1, o2, more[0], more[1], more[2]};
-  recorder_->instruction(place, v::bytes_behind(*this, place.offset), instruction, operands);
+  if (error == asmjit::kErrorOk && recorder)
+    recorder->instruction(place, v::bytes_behind(*this, place.offset), instruction,
+                          std::array{o0, o1, o2, more[0], more[1], more[2]});
   return error;
 }
 

@@ -8,8 +8,8 @@
 #include "jitunwind/adapters/asmjit/asmjit_access_p.h"
 #include "jitunwind/adapters/asmjit/asmjit_version_p.h"
 #include "jitunwind/adapters/asmjit/builder_replay_p.h"
-#include "jitunwind/adapters/asmjit/compiled_functions_p.h"
 #include "jitunwind/adapters/asmjit/derivation/frame_description_p.h"
+#include "jitunwind/adapters/asmjit/known_frames/compiled_functions_p.h"
 
 namespace jitunwind {
 namespace {
@@ -69,9 +69,9 @@ Result<CodeTrace, Refusal> trace_of(asmjit::CodeHolder& code) {
     }
   }
   if (!wrote && !builders.empty()) {
-    auto first = derivation::replay(*builders.front(), code);
+    auto first = derivation::replayed_trace(*builders.front(), code);
     for (std::size_t i = 1; i < builders.size() && !first; ++i)
-      if (auto other = derivation::replay(*builders[i], code)) return other;
+      if (auto other = derivation::replayed_trace(*builders[i], code)) return other;
     return first;
   }
   if (!wrote && is_plain_attached)

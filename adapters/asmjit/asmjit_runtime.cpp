@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "jitunwind/adapters/asmjit/asmjit_version_p.h"
+#include "jitunwind/adapters/asmjit/known_frames/marked_procedures_p.h"
 
 namespace jitunwind {
 
@@ -56,6 +57,32 @@ void remark_once(const AsmjitRefusal& refusal) {
                refusal.text().c_str());
 }
 
+/// The place of a procedure in code from `start` on. `name` is for the first one.
+Code code_of(const auto& procedure, void* start, std::string_view name) {
+  Code code{.start = reinterpret_cast<std::uintptr_t>(start) + procedure.begin,
+            .size = procedure.end - procedure.begin,
+            .name = procedure.name};
+  if (procedure.begin == 0 && procedure.name.empty()) code.name = name;
+  return code;
+}
+
+Status register_procedures(void* start, const std::vector<AsmjitProcedure>& procedures, std::string_view name,
+                           RegistrationBatch& batch) {
+  std::vector<RegistrationBatch::Item> items;
+  for (const AsmjitProcedure& p : procedures) items.push_back({&p.description, code_of(p, start, name)});
+  return batch.register_code(items);
+}
+
+Status register_procedures(void* start, std::list<derivation::MarkedProcedure>& procedures, std::string_view name,
+                           RegistrationBatch& batch) {
+  for (derivation::MarkedProcedure& p : procedures) {
+    auto registered = register_marks(p.marks, code_of(p, start, name));
+    if (!registered) return registered.error();
+    if (const Status kept = batch.add(std::move(*registered)); !kept) return kept;
+  }
+  return Done{};
+}
+
 }  // namespace
 
 void AsmjitRuntime::report(const AsmjitDescription& description, asmjit::CodeHolder& code) const {
@@ -72,8 +99,14 @@ void AsmjitRuntime::report(const AsmjitDescription& description, asmjit::CodeHol
   }
 }
 
+/// Most code is marked, which takes less time than asmjit takes to write it. The other code is described.
 asmjit::Error AsmjitRuntime::describe_and_add(void** out, asmjit::CodeHolder& code, std::string_view name) {
   if (const asmjit::Error error = code.flatten(); error != asmjit::kErrorOk) return error;
+  auto marked = derivation::mark_procedures(code);
+  if (!marked.empty())
+    return add_registered(out, code, [&](void* start, RegistrationBatch& batch) {
+      return register_procedures(start, marked, name, batch);
+    });
   AsmjitDescription description = describe_asmjit(code);
   for (AsmjitRefusal& refusal : description.refusals)
     if (refusal.procedure.empty()) refusal.procedure = name;
@@ -81,35 +114,31 @@ asmjit::Error AsmjitRuntime::describe_and_add(void** out, asmjit::CodeHolder& co
     report(description, code);
     if (options_.undescribed == Undescribed::refuse) return v::k_invalid_state;
   }
-  void* start = nullptr;
-  if (const asmjit::Error error = asmjit::JitRuntime::_add(&start, &code); error != asmjit::kErrorOk) return error;
-  asmjit::Error error = v::k_out_of_memory;
-  try {
-    error = register_procedures(start, description, name);
-  } catch (const std::bad_alloc&) {
-  }
-  if (error == asmjit::kErrorOk)
-    *out = start;
-  else
-    (void)asmjit::JitRuntime::_release(start);
-  return error;
+  return add_registered(out, code, [&](void* start, RegistrationBatch& batch) {
+    return register_procedures(start, description.procedures, name, batch);
+  });
 }
 
-/// Registers all procedures or none.
-asmjit::Error AsmjitRuntime::register_procedures(void* start, const AsmjitDescription& description,
-                                                 std::string_view name) {
-  std::vector<RegistrationBatch::Item> items;
-  for (const AsmjitProcedure& p : description.procedures) {
-    Code code{.start = reinterpret_cast<std::uintptr_t>(start) + p.begin, .size = p.end - p.begin};
-    if (p.begin == 0 && p.name.empty()) code.name = name;
-    items.push_back({&p.description, code});
-  }
-  RegistrationBatch batch;
-  if (const Status registered = batch.register_code(items); !registered)
+/// Adds the code, and its procedures by `register_all`; neither after an error.
+template <class Register>
+asmjit::Error AsmjitRuntime::add_registered(void** out, asmjit::CodeHolder& code, Register register_all) {
+  void* start = nullptr;
+  if (const asmjit::Error error = asmjit::JitRuntime::_add(&start, &code); error != asmjit::kErrorOk) return error;
+  try {
+    RegistrationBatch batch;
+    const Status registered = register_all(start, batch);
+    if (registered) {
+      const std::lock_guard lock(mutex_);
+      added_.insert_or_assign(start, std::move(batch));
+      *out = start;
+      return asmjit::kErrorOk;
+    }
+    (void)asmjit::JitRuntime::_release(start);
     return registered.error().code == ErrorCode::out_of_memory ? v::k_out_of_memory : v::k_invalid_state;
-  const std::lock_guard lock(mutex_);
-  added_.insert_or_assign(start, std::move(batch));
-  return asmjit::kErrorOk;
+  } catch (const std::bad_alloc&) {
+    (void)asmjit::JitRuntime::_release(start);
+    return v::k_out_of_memory;
+  }
 }
 
 asmjit::Error AsmjitRuntime::_release(void* start) noexcept {

@@ -79,7 +79,8 @@ class AsmjitRuntime : public asmjit::JitRuntime {
   asmjit::Error add_named(void** out, asmjit::CodeHolder* code, std::string_view name) noexcept;
   asmjit::Error describe_and_add(void** out, asmjit::CodeHolder& code, std::string_view name);
   void report(const AsmjitDescription& description, asmjit::CodeHolder& code) const;
-  asmjit::Error register_procedures(void* start, const AsmjitDescription& description, std::string_view name);
+  template <class Register>
+  asmjit::Error add_registered(void** out, asmjit::CodeHolder& code, Register register_all);
 
   const AsmjitRuntimeOptions options_;
   mutable std::mutex mutex_;

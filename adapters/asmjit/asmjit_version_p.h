@@ -50,6 +50,10 @@ inline ::asmjit::RegGroup reg_group(const ::asmjit::Operand_& op) noexcept {
 inline bool has_base_register(const ::asmjit::Operand_& mem) noexcept {
   return mem.as<::asmjit::x86::Mem>().JITUNWIND_ASMJIT(hasBaseReg, has_base_reg)();
 }
+/// Precondition: it has one.
+inline std::uint32_t base_register(const ::asmjit::Operand_& mem) noexcept {
+  return mem.as<::asmjit::x86::Mem>().JITUNWIND_ASMJIT(baseId, base_id)();
+}
 inline std::int64_t imm_value(const ::asmjit::Operand_& op) noexcept { return op.as<::asmjit::Imm>().value(); }
 
 /// A memory operand in the terms of the adapter.
@@ -115,11 +119,16 @@ inline std::string instruction_name(std::uint32_t id) {
 
 // Emitters and code.
 
-inline ::asmjit::InstOptions inst_options(const ::asmjit::BaseEmitter& e) noexcept {
-  return e.JITUNWIND_ASMJIT(instOptions, inst_options)() | e.JITUNWIND_ASMJIT(forcedInstOptions, forced_inst_options)();
+/// The options of the next instruction alone, without those that serve the emitter.
+inline ::asmjit::InstOptions own_options(const ::asmjit::BaseEmitter& e) noexcept {
+  return e.JITUNWIND_ASMJIT(instOptions, inst_options)();
 }
 inline ::asmjit::RegOnly extra_reg(const ::asmjit::BaseEmitter& e) noexcept {
   return e.JITUNWIND_ASMJIT(extraReg, extra_reg)();
+}
+/// The next instruction has neither options, such as prefixes, nor an extra register, such as a mask.
+inline bool has_no_options(const ::asmjit::BaseEmitter& e) noexcept {
+  return own_options(e) == ::asmjit::InstOptions::kNone && !extra_reg(e).JITUNWIND_ASMJIT(isReg, is_reg)();
 }
 inline std::uint32_t section_id(const ::asmjit::Section& s) noexcept { return s.JITUNWIND_ASMJIT(id, section_id)(); }
 inline const ::asmjit::Section* current_section(const ::asmjit::BaseAssembler& a) noexcept {
@@ -153,6 +162,7 @@ struct BoundLabel {
   std::uint32_t section = 0;
   std::uint64_t offset = 0;
   std::string name;
+  derivation::CodePlace place() const noexcept { return {section, static_cast<std::uint32_t>(offset)}; }
 };
 inline BoundLabel bound_label(const ::asmjit::CodeHolder& code, std::uint32_t id) {
   BoundLabel out;
@@ -170,14 +180,18 @@ inline BoundLabel bound_label(const ::asmjit::CodeHolder& code, std::uint32_t id
   return out;
 }
 
-inline std::vector<::asmjit::BaseEmitter*> attached_emitters(const ::asmjit::CodeHolder& code) {
-  std::vector<::asmjit::BaseEmitter*> out;
+template <class Visit>
+void visit_emitters(const ::asmjit::CodeHolder& code, Visit visit) {
 #if JITUNWIND_ASMJIT_SNAKE_CASE
   auto& changeable = const_cast<::asmjit::CodeHolder&>(code);
-  for (::asmjit::BaseEmitter* e = changeable.attached_first(); e; e = e->_attached_next) out.push_back(e);
+  for (::asmjit::BaseEmitter* e = changeable.attached_first(); e; e = e->_attached_next) visit(*e);
 #else
-  for (::asmjit::BaseEmitter* e : code.emitters()) out.push_back(e);
+  for (::asmjit::BaseEmitter* e : code.emitters()) visit(*e);
 #endif
+}
+inline std::vector<::asmjit::BaseEmitter*> attached_emitters(const ::asmjit::CodeHolder& code) {
+  std::vector<::asmjit::BaseEmitter*> out;
+  visit_emitters(code, [&](::asmjit::BaseEmitter& e) { out.push_back(&e); });
   return out;
 }
 inline bool has_error_handler(const ::asmjit::BaseEmitter& e) noexcept {
@@ -247,9 +261,9 @@ inline bool is_address_table(const ::asmjit::CodeHolder& code, std::uint32_t sec
   const ::asmjit::Section* table = code.JITUNWIND_ASMJIT(addressTableSection, address_table_section)();
   return table && section_id(*table) == section;
 }
-inline std::vector<std::uint8_t> section_bytes(const ::asmjit::CodeHolder& code, std::uint32_t id) {
+inline std::span<const std::uint8_t> section_bytes(const ::asmjit::CodeHolder& code, std::uint32_t id) noexcept {
   const ::asmjit::Section& section = *section_by_id(code, id);
-  return {section.data(), section.data() + buffer_size(section)};
+  return {section.data(), buffer_size(section)};
 }
 
 /// Bytes of a section that are final only at the final address: the operand, and the two bytes before it, which change

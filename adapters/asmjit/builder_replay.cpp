@@ -60,12 +60,13 @@ bool copy_layout(const CodeHolder& from, CodeHolder& to) {
 /// Compares all bytes but those that asmjit fills in when the code gets its address.
 bool same_bytes(const CodeHolder& a, const CodeHolder& b) {
   for (std::uint32_t id = 0; id < v::section_count(a); ++id) {
-    if (v::is_address_table(a, id)) continue;
-    std::vector<std::uint8_t> one = v::section_bytes(a, id), other = v::section_bytes(b, id);
+    const std::span<const std::uint8_t> one = v::section_bytes(a, id), other = v::section_bytes(b, id);
+    if (v::is_address_table(a, id) || std::ranges::equal(one, other)) continue;
     if (one.size() != other.size()) return false;
+    std::vector<std::uint8_t> patched(one.begin(), one.end());
     for (const v::PatchedBytes& patch : v::patched_bytes(a, id))
-      for (std::uint64_t i = patch.begin; i < patch.end && i < one.size(); ++i) one[i] = other[i] = 0;
-    if (one != other) return false;
+      for (std::uint64_t i = patch.begin; i < patch.end && i < one.size(); ++i) patched[i] = other[i];
+    if (!std::ranges::equal(patched, other)) return false;
   }
   return true;
 }
@@ -78,26 +79,36 @@ bool same_labels(const CodeHolder& a, const CodeHolder& b) {
   return true;
 }
 
-/// Procedures and their conventions are properties of nodes, not of instructions.
-void add_functions(::asmjit::BaseBuilder& builder, CodeTrace& trace) {
+/// Only the original's labels have names. Procedures and their conventions are properties of nodes, not of
+/// instructions.
+void add_starts(::asmjit::BaseBuilder& builder, const CodeHolder& code, TraceRecorder& recorder) {
+  for (LabelId id = 0; id < v::label_count(code); ++id)
+    if (v::BoundLabel label = v::bound_label(code, id); label.bound && !label.name.empty())
+      recorder.start({label.place(), std::move(label.name), 0, false});
   for (BaseNode* node = v::first_node(builder); node; node = node->next()) {
     if (!v::is_function(*node)) continue;
     const v::FunctionNode function = v::function_node(*node);
-    trace.internal.push_back(function.exit_label);
-    if (function.label >= trace.labels.size() || !trace.labels[function.label]) continue;
-    trace.starts.push_back(
-        {*trace.labels[function.label], {}, registers_of(function.preserved_general, function.preserved_vector), true});
+    if (const v::BoundLabel label = v::bound_label(code, function.label); label.bound)
+      recorder.start({label.place(), {}, registers_of(function.preserved_general, function.preserved_vector), true});
   }
-  std::ranges::stable_sort(trace.starts, {}, &ProcedureStart::place);
+  if (const AsmjitBuilder* ours = AsmjitAccess::find_builder(builder)) AsmjitAccess::add_starts(*ours, code, recorder);
+}
+
+/// Labels that code outside of the builder's cannot name.
+void add_internal_labels(::asmjit::BaseBuilder& builder, CodeTrace& trace) {
+  for (BaseNode* node = v::first_node(builder); node; node = node->next())
+    if (v::is_function(*node)) trace.internal.push_back(v::function_node(*node).exit_label);
+  if (const AsmjitBuilder* ours = AsmjitAccess::find_builder(builder)) AsmjitAccess::add_internal_labels(*ours, trace);
 }
 
 }  // namespace
 
-Result<CodeTrace, Refusal> replay(::asmjit::BaseBuilder& builder, const CodeHolder& code) {
+std::optional<Refusal> replay(::asmjit::BaseBuilder& builder, const CodeHolder& code, const UseReplay& use) {
   CodeHolder copy;
   if (!copy_layout(code, copy)) throw std::bad_alloc();
   ReplayAssembler assembler(&copy, v::first_node(builder));
-  if (!AsmjitAccess::recorder(assembler)) throw std::bad_alloc();
+  TraceRecorder* const recorder = AsmjitAccess::recorder(assembler);
+  if (!recorder) throw std::bad_alloc();
   v::copy_encoding_options(builder, assembler);
   if (!v::first_node(builder) || v::serialize(builder, assembler) != ::asmjit::kErrorOk)
     return refused("the emitter's nodes cannot be written as instructions: it was not finalized");
@@ -107,16 +118,20 @@ Result<CodeTrace, Refusal> replay(::asmjit::BaseBuilder& builder, const CodeHold
       (same_bytes(code, copy) || (v::link_sections(copy) == ::asmjit::kErrorOk && same_bytes(code, copy)));
   if (!same)
     return refused("the code is not what the attached emitter's nodes say: use an AsmjitAssembler for what was added");
-  const TraceRecorder* const recorder = AsmjitAccess::recorder(assembler);
-  auto trace = TraceRecorder::trace({&recorder, 1}, copy);
-  if (!trace) return trace;
-  // Only the original's labels have names.
-  for (LabelId id = 0; id < trace->labels.size(); ++id)
-    if (const v::BoundLabel label = v::bound_label(code, id); label.bound && !label.name.empty())
-      trace->starts.push_back({*trace->labels[id], label.name, 0, false});
-  add_functions(builder, *trace);
-  if (const AsmjitBuilder* ours = AsmjitAccess::find_builder(builder)) AsmjitAccess::add_starts(*ours, *trace);
-  return trace;
+  add_starts(builder, code, *recorder);
+  use(*recorder, copy);
+  return std::nullopt;
+}
+
+Result<CodeTrace, Refusal> replayed_trace(::asmjit::BaseBuilder& builder, const CodeHolder& code) {
+  std::optional<Result<CodeTrace, Refusal>> trace;
+  if (auto refusal = replay(builder, code, [&](const TraceRecorder& recorder, const CodeHolder& copy) {
+        const TraceRecorder* const one = &recorder;
+        trace = TraceRecorder::trace({&one, 1}, copy);
+      }))
+    return *refusal;
+  if (*trace) add_internal_labels(builder, **trace);
+  return std::move(*trace);
 }
 
 }  // namespace jitunwind::derivation

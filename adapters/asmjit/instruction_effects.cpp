@@ -17,7 +17,6 @@ using ::asmjit::RegType;
 using Kind = Effect::Kind;
 
 constexpr RegNum k_rax = 0, k_rdx = 1, k_rcx = 2, k_rbx = 3, k_rsi = 4, k_rdi = 5, k_rbp = 6, k_rsp = 7, k_r11 = 11;
-constexpr RegNum k_xmm0 = 17;
 
 bool is_gp(const Operand_& op) { return v::is_reg(op) && v::reg_group(op) == RegGroup::kGp; }
 bool is_gp64(const Operand_& op) { return v::is_reg(op) && v::reg_type(op) == RegType::kGp64; }
@@ -25,7 +24,7 @@ bool is_gp16(const Operand_& op) { return v::is_reg(op) && v::reg_type(op) == Re
 bool is_xmm(const Operand_& op) { return v::is_reg(op) && v::reg_type(op) == RegType::kVec128 && op.id() < 16; }
 bool is_vector(const Operand_& op) { return v::is_reg(op) && v::reg_group(op) == RegGroup::kVec && op.id() < 16; }
 RegNum general(const Operand_& op) { return dwarf_of(op.id()); }
-RegNum vector(const Operand_& op) { return static_cast<RegNum>(k_xmm0 + op.id()); }
+RegNum vector(const Operand_& op) { return vector_register(op.id()); }
 
 bool moves_16_bytes(std::uint32_t id) {
   switch (id) {
@@ -46,6 +45,8 @@ bool moves_16_bytes(std::uint32_t id) {
       return false;
   }
 }
+
+RegSet written_implicitly(std::uint32_t instruction);
 
 /// Translates one instruction.
 class Translation {
@@ -203,7 +204,7 @@ bool Translation::control_flow() {
 void Translation::jump_instruction(bool conditional) {
   // The explicit form of jecxz and loop has the counter before the target.
   const std::size_t last = has_op(1) ? 1 : 0;
-  clobber(implicitly_written(id_));
+  clobber(written_implicitly(id_));
   Effect jump{.kind = conditional ? Kind::branch_elsewhere : Kind::jump_elsewhere, .value = Effect::any};
   if (has_op(last) && v::is_label(op(last))) {
     jump.kind = conditional ? Kind::branch : Kind::jump;
@@ -315,11 +316,11 @@ void Translation::anything() {
   while (has_op(count)) ++count;
   v::RwInfo info;
   const bool known = v::query_rw_info(inst_, ops_.data(), count, info);
-  RegSet written = implicitly_written(id_);
+  RegSet written = written_implicitly(id_);
   for (std::size_t i = 0; i < count; ++i) {
     const bool is_written = !known || v::is_write(info.operand(i));
     if (is_gp(op(i)) && is_written) written |= set_of(general(op(i)));
-    if (is_vector(op(i)) && is_written) written |= set_of(static_cast<RegNum>(k_xmm0 + op(i).id()));
+    if (is_vector(op(i)) && is_written) written |= set_of(vector(op(i)));
     if (!v::is_mem(op(i))) continue;
     const v::MemoryOperand memory = v::memory_operand(op(i));
     if (memory.plain_base && (!known || v::is_base_write(info.operand(i)))) written |= set_of(dwarf_of(memory.base));
@@ -330,22 +331,7 @@ void Translation::anything() {
   clobber(written);
 }
 
-}  // namespace
-
-RegNum dwarf_of(std::uint32_t general_id) noexcept {
-  return general_id < 16 ? arch::x86_64_general(general_id) : static_cast<RegNum>(general_id);
-}
-
-RegSet registers_of(std::uint64_t general_mask, std::uint64_t vector_mask) noexcept {
-  RegSet set = 0;
-  for (std::uint32_t i = 0; i < 16; ++i) {
-    if (general_mask >> i & 1) set |= set_of(dwarf_of(i));
-    if (vector_mask >> i & 1) set |= set_of(static_cast<RegNum>(k_xmm0 + i));
-  }
-  return set & ~set_of(k_rsp);
-}
-
-RegSet implicitly_written(std::uint32_t instruction) noexcept {
+RegSet written_implicitly(std::uint32_t instruction) {
   constexpr RegSet a = set_of(k_rax), d = set_of(k_rdx), c = set_of(k_rcx), b = set_of(k_rbx);
   constexpr RegSet strings = set_of(k_rsi) | set_of(k_rdi) | c;
   switch (instruction) {
@@ -405,6 +391,21 @@ RegSet implicitly_written(std::uint32_t instruction) noexcept {
   }
 }
 
+}  // namespace
+
+RegNum dwarf_of(std::uint32_t general_id) noexcept {
+  return general_id < 16 ? arch::x86_64_general(general_id) : static_cast<RegNum>(general_id);
+}
+
+RegSet registers_of(std::uint64_t general_mask, std::uint64_t vector_mask) noexcept {
+  RegSet set = 0;
+  for (std::uint32_t i = 0; i < 16; ++i) {
+    if (general_mask >> i & 1) set |= set_of(dwarf_of(i));
+    if (vector_mask >> i & 1) set |= set_of(vector_register(i));
+  }
+  return set & ~set_of(k_rsp);
+}
+
 void append_effects(const ::asmjit::BaseInst& instruction, std::span<const Operand_> operands,
                     std::vector<Effect>& out) {
   Translation(instruction, operands, out).run();
@@ -416,17 +417,21 @@ bool append_stack_and_flow(const ::asmjit::BaseInst& instruction, std::span<cons
   return Translation(instruction, {first, operands.size()}, out).stack_or_flow();
 }
 
-RegSet named_registers(std::span<const ::asmjit::Operand> operands) noexcept {
-  RegSet named = 0;
-  for (const ::asmjit::Operand& op : operands) {
-    if (is_gp(op)) named |= set_of(general(op));
-    if (is_vector(op)) named |= set_of(vector(op));
-  }
-  return named;
+std::span<const RegSet> implicit_changes() noexcept {
+  static const auto known = [] {
+    std::array<RegSet, Inst::_kIdCount> out;
+    std::vector<Effect> effects;
+    const std::array<::asmjit::Operand, 2> none;
+    for (std::uint32_t id = 0; id < out.size(); ++id)
+      out[id] =
+          written_implicitly(id) | (append_stack_and_flow(::asmjit::BaseInst(id), none, effects) ? set_of(k_rsp) : 0);
+    return out;
+  }();
+  return known;
 }
 
 void append_changes(std::span<const ::asmjit::Operand> registers, std::vector<Effect>& out) {
-  const RegSet changed = named_registers(registers);
+  const RegSet changed = named_registers(registers).operands;
   if (has(changed, k_rsp)) out.push_back({.kind = Kind::sp_unknown});
   if (changed != 0) out.push_back({.kind = Kind::clobber, .set = changed});
 }

@@ -7,12 +7,15 @@
 #include <span>
 #include <vector>
 
+#include "jitunwind/adapters/asmjit/asmjit_version_p.h"
 #include "jitunwind/adapters/asmjit/derivation/code_trace_p.h"
 
 namespace jitunwind::derivation {
 
 /// The DWARF number of an x86-64 general register, from asmjit's number, which is the instruction set's.
 RegNum dwarf_of(std::uint32_t general_id) noexcept;
+/// The DWARF number of a vector register.
+constexpr RegNum vector_register(std::uint32_t id) noexcept { return static_cast<RegNum>(17 + id); }
 /// Registers of one of asmjit's masks, without SP.
 RegSet registers_of(std::uint64_t general_mask, std::uint64_t vector_mask) noexcept;
 
@@ -26,13 +29,34 @@ void append_effects(const ::asmjit::BaseInst& instruction, std::span<const ::asm
 bool append_stack_and_flow(const ::asmjit::BaseInst& instruction, std::span<const ::asmjit::Operand> operands,
                            std::vector<Effect>& out);
 
-/// The registers that are operands themselves.
-RegSet named_registers(std::span<const ::asmjit::Operand> operands) noexcept;
+/// General registers that any form of an instruction, by its id, changes without naming them as operands. SP among
+/// them: it moves SP, or does not continue at the next instruction, as append_stack_and_flow() says.
+std::span<const RegSet> implicit_changes() noexcept;
+
+/// The registers that an instruction names.
+struct NamedRegisters {
+  RegSet operands = 0;  ///< operands themselves
+  RegSet bases = 0;     ///< general registers that memory operands are relative to
+};
+inline NamedRegisters named_registers(std::span<const ::asmjit::Operand_> operands) noexcept {
+  namespace v = asmjit_version;
+  NamedRegisters named;
+  for (const ::asmjit::Operand_& op : operands) {
+    if (v::is_mem(op)) {
+      if (v::has_base_register(op)) named.bases |= set_of(arch::x86_64_general(v::base_register(op) & 15));
+    } else if (v::is_reg(op) && op.id() < 16) {
+      if (v::reg_group(op) == ::asmjit::RegGroup::kGp) named.operands |= set_of(arch::x86_64_general(op.id()));
+      if (v::reg_group(op) == ::asmjit::RegGroup::kVec) named.operands |= set_of(vector_register(op.id()));
+    }
+  }
+  return named;
+}
+inline NamedRegisters named_registers(std::span<const ::asmjit::Operand> operands) noexcept {
+  const ::asmjit::Operand_* const first = operands.data();  // both classes have the same members
+  return named_registers({first, operands.size()});
+}
 
 /// Appends the effects of an instruction that only changes registers. SP among them is lost.
 void append_changes(std::span<const ::asmjit::Operand> registers, std::vector<Effect>& out);
-
-/// General registers that any form of the instruction changes without naming them as operands.
-RegSet implicitly_written(std::uint32_t instruction) noexcept;
 
 }  // namespace jitunwind::derivation

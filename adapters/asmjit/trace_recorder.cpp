@@ -12,16 +12,13 @@ namespace v = asmjit_version;
 
 namespace {
 
-/// FNV-1a, never 0.
-std::uint32_t hash_of(std::span<const std::uint8_t> bytes) noexcept {
-  std::uint32_t hash = 0x811c9dc5u;
-  for (const std::uint8_t byte : bytes) hash = (hash ^ byte) * 0x01000193u;
-  return hash == 0 ? 1 : hash;
+std::uint32_t check_in(std::span<const std::uint8_t> section, const TracedInstruction& i) noexcept {
+  return check_of(section.subspan(i.begin, i.end - i.begin));
 }
 
 /// asmjit fills in addresses when labels are bound and when the code gets its place.
-bool may_be_patched(const ::asmjit::BaseInst& instruction, std::span<const ::asmjit::Operand_> operands) noexcept {
-  const bool goes_elsewhere = v::control_flow(v::instruction_id(instruction)) != ::asmjit::InstControlFlow::kRegular;
+bool may_be_patched(std::uint32_t instruction, std::span<const ::asmjit::Operand_> operands) noexcept {
+  const bool goes_elsewhere = v::control_flow(instruction) != ::asmjit::InstControlFlow::kRegular;
   return std::ranges::any_of(operands, [&](const ::asmjit::Operand_& operand) {
     if (v::is_mem(operand)) return !v::has_base_register(operand);
     return v::is_label(operand) || (goes_elsewhere && v::is_imm(operand));
@@ -32,6 +29,7 @@ bool may_be_patched(const ::asmjit::BaseInst& instruction, std::span<const ::asm
 
 void TraceRecorder::reset() noexcept {
   sections_.clear();
+  written_last_ = nullptr;
   effects_.clear();
   embedded_.clear();
   starts_.clear();
@@ -51,61 +49,92 @@ void TraceRecorder::guarded(Record record) noexcept {
 }
 
 TraceRecorder::Written& TraceRecorder::section(std::uint32_t id) {
-  if (id >= sections_.size()) sections_.resize(id + 1);
+  constexpr std::size_t k_few = 64;
+  if (id >= sections_.size()) {
+    sections_.resize(id + 1);
+    sections_[id].instructions.reserve(k_few);
+  }
   last_section_ = id;
+  written_last_ = &sections_[id].instructions;
   return sections_[id];
 }
 
 /// True when the instruction replaces an earlier one of the same length.
-bool TraceRecorder::replace(const TracedInstruction& instruction) {
+bool TraceRecorder::replace(const Recorded& instruction) {
   if (instruction.section >= sections_.size()) return false;
   auto& instructions = sections_[instruction.section].instructions;
-  if (instructions.empty() || instructions.back().begin < instruction.begin) return false;
-  const auto old = std::ranges::lower_bound(instructions, instruction.begin, {}, &TracedInstruction::begin);
+  const auto old = std::ranges::lower_bound(instructions, instruction.begin, {}, &Recorded::begin);
   if (old == instructions.end() || old->begin != instruction.begin || old->end != instruction.end) return false;
   *old = instruction;
   return true;
 }
 
-void TraceRecorder::instruction(CodePlace place, std::span<const std::uint8_t> bytes,
-                                const ::asmjit::BaseInst& instruction,
+void TraceRecorder::add(const Recorded& instruction) {
+  if (!replace(instruction)) section(instruction.section).instructions.push_back(instruction);
+}
+
+void TraceRecorder::instruction(CodePlace place, Bytes bytes, const ::asmjit::BaseInst& instruction,
                                 std::span<const ::asmjit::Operand_> operands) noexcept {
-  const auto end = place.offset + static_cast<std::uint32_t>(bytes.size());
   guarded([&] {
     const std::size_t first = effects_.size();
     append_effects(instruction, operands, effects_);
-    add(place, end, static_cast<std::uint16_t>(v::instruction_id(instruction)),
-        may_be_patched(instruction, operands) ? 0 : hash_of(bytes), first);
+    const auto id = static_cast<std::uint16_t>(v::instruction_id(instruction));
+    add({{place.section, place.offset, place.offset + static_cast<std::uint32_t>(bytes.size()),
+          static_cast<std::uint32_t>(first), static_cast<std::uint16_t>(effects_.size() - first), id,
+          may_be_patched(id, operands) ? 0 : check_of(bytes)},
+         {}});
   });
 }
 
-void TraceRecorder::instruction(CodePlace place, std::span<const std::uint8_t> bytes,
-                                std::span<const ::asmjit::Operand> changes) noexcept {
+void TraceRecorder::instruction(CodePlace place, Bytes bytes, std::span<const ::asmjit::Operand> changes) noexcept {
   guarded([&] {
     const std::size_t first = effects_.size();
     append_changes(changes, effects_);
-    add(place, place.offset + static_cast<std::uint32_t>(bytes.size()), k_embedded, hash_of(bytes), first);
+    add({{place.section, place.offset, place.offset + static_cast<std::uint32_t>(bytes.size()),
+          static_cast<std::uint32_t>(first), static_cast<std::uint16_t>(effects_.size() - first), k_embedded,
+          check_of(bytes)},
+         {}});
   });
 }
 
-/// Adds an instruction whose effects begin at `first_effect`.
-void TraceRecorder::add(CodePlace place, std::uint32_t end, std::uint16_t mnemonic, std::uint32_t hash,
-                        std::size_t first_effect) {
-  const TracedInstruction traced{place.section,
-                                 place.offset,
-                                 end,
-                                 static_cast<std::uint32_t>(first_effect),
-                                 static_cast<std::uint16_t>(effects_.size() - first_effect),
-                                 mnemonic,
-                                 hash};
-  if (!replace(traced)) section(place.section).instructions.push_back(traced);
+/// The instruction with effects behind those in `effects`.
+TracedInstruction TraceRecorder::translated(const Recorded& instruction, std::vector<Effect>& effects) const {
+  TracedInstruction out = instruction;
+  out.first_effect = static_cast<std::uint32_t>(effects.size());
+  if (instruction.is_translated()) {
+    const auto known = effects_.begin() + instruction.first_effect;
+    effects.insert(effects.end(), known, known + instruction.effects);
+    return out;
+  }
+  append_effects(::asmjit::BaseInst(instruction.mnemonic), instruction.operands(), effects);
+  out.effects = static_cast<std::uint16_t>(effects.size() - out.first_effect);
+  if (may_be_patched(instruction.mnemonic, instruction.operands())) out.bytes = 0;
+  return out;
+}
+
+std::span<const Effect> TraceRecorder::effects_of(const Recorded& instruction, std::vector<Effect>& memory) const {
+  if (instruction.is_translated()) return std::span(effects_).subspan(instruction.first_effect, instruction.effects);
+  memory.clear();
+  append_effects(::asmjit::BaseInst(instruction.mnemonic), instruction.operands(), memory);
+  return memory;
+}
+
+bool TraceRecorder::has_changed(const Recorded& i, Bytes section) noexcept {
+  if (i.bytes == 0 || check_in(section, i) == i.bytes) return false;
+  return i.is_translated() || !may_be_patched(i.mnemonic, i.operands());
+}
+
+const TraceRecorder::Written* TraceRecorder::only_instructions() const noexcept {
+  const bool only = sections_.size() == 1 && !out_of_memory_ && embedded_.empty() && jump_targets_.empty() &&
+                    call_sites_.empty() && frame_handlers_.empty();
+  return only ? &sections_.front() : nullptr;
 }
 
 void TraceRecorder::padding(CodePlace place, std::uint32_t end) noexcept {
   if (place.offset == end) return;
   guarded([&] {
     const auto first = static_cast<std::uint32_t>(effects_.size());
-    section(place.section).instructions.push_back({place.section, place.offset, end, first, 0, k_padding, 0});
+    section(place.section).instructions.push_back({{place.section, place.offset, end, first, 0, k_padding, 0}, {}});
   });
 }
 
@@ -122,26 +151,27 @@ void TraceRecorder::start(const ProcedureStart& start) noexcept {
   guarded([&] { starts_.push_back(start); });
 }
 
-TracedInstruction* TraceRecorder::last_instruction() {
+/// The last effect of the last instruction, which is translated now; null: it has none.
+Effect* TraceRecorder::last_effect() {
   if (last_section_ >= sections_.size() || sections_[last_section_].instructions.empty()) return nullptr;
-  return &sections_[last_section_].instructions.back();
+  Recorded& last = sections_[last_section_].instructions.back();
+  if (!last.is_translated()) last = {translated(last, effects_), {}};
+  return last.effects == 0 ? nullptr : &effects_[last.first_effect + last.effects - 1u];
 }
 
 void TraceRecorder::callee_pops(std::int64_t bytes) noexcept {
-  const TracedInstruction* last = last_instruction();
-  if (!last || last->effects == 0) return;
-  Effect& effect = effects_[last->first_effect + last->effects - 1u];
-  if (effect.kind == Effect::Kind::call) effect.value = bytes;
+  guarded([&] {
+    Effect* const effect = last_effect();
+    if (effect && effect->kind == Effect::Kind::call) effect->value = bytes;
+  });
 }
 
 void TraceRecorder::jumps_to(std::vector<LabelId> targets) noexcept {
-  const TracedInstruction* last = last_instruction();
-  if (!last || last->effects == 0) return;
-  Effect& effect = effects_[last->first_effect + last->effects - 1u];
-  if (effect.kind != Effect::Kind::jump_indirect) return;
   guarded([&] {
+    Effect* const effect = last_effect();
+    if (!effect || effect->kind != Effect::Kind::jump_indirect) return;
     jump_targets_.push_back(std::move(targets));
-    effect.value = static_cast<std::int64_t>(jump_targets_.size()) - 1;
+    effect->value = static_cast<std::int64_t>(jump_targets_.size()) - 1;
   });
 }
 
@@ -173,7 +203,7 @@ constexpr auto by_place = [](const auto& piece) { return place_of(piece); };
 std::optional<Refusal> find_changed(std::span<const std::uint8_t> bytes,
                                     std::span<const TracedInstruction> instructions) {
   for (const TracedInstruction& i : instructions)
-    if (i.bytes != 0 && i.end <= bytes.size() && hash_of(bytes.subspan(i.begin, i.end - i.begin)) != i.bytes)
+    if (i.bytes != 0 && i.end <= bytes.size() && check_in(bytes, i) != i.bytes)
       return Refusal{place_of(i), i.mnemonic, "has other bytes in the buffer than were written for it", {}};
   return std::nullopt;
 }
@@ -220,18 +250,16 @@ void find_pushed_pcs(CodeTrace& trace) {
 
 }  // namespace
 
-/// Appends the records; effects and jump targets get new numbers.
+/// Appends the records, translated; effects and jump targets get new numbers.
 void TraceRecorder::append_to(CodeTrace& out) const {
   if (out_of_memory_) throw std::bad_alloc();
-  const auto first_effect = static_cast<std::uint32_t>(out.effects.size());
+  const std::size_t first_effect = out.effects.size();
   const auto first_targets = static_cast<std::int64_t>(out.jump_targets.size());
   for (const Written& written : sections_) {
-    const std::size_t first = out.instructions.size();
-    out.instructions.insert(out.instructions.end(), written.instructions.begin(), written.instructions.end());
-    for (std::size_t i = first; i < out.instructions.size(); ++i) out.instructions[i].first_effect += first_effect;
+    out.instructions.reserve(out.instructions.size() + written.instructions.size());
+    for (const Recorded& i : written.instructions) out.instructions.push_back(translated(i, out.effects));
     out.data.insert(out.data.end(), written.data.begin(), written.data.end());
   }
-  out.effects.insert(out.effects.end(), effects_.begin(), effects_.end());
   for (std::size_t i = first_effect; i < out.effects.size(); ++i)
     if (out.effects[i].kind == Effect::Kind::jump_indirect && out.effects[i].value >= 0)
       out.effects[i].value += first_targets;
@@ -254,7 +282,7 @@ Result<CodeTrace, Refusal> TraceRecorder::trace(std::span<const TraceRecorder* c
   };
   for (std::uint32_t id = 0; id < v::section_count(code); ++id) {
     const auto instructions = in_section(out.instructions, id);
-    const std::vector<std::uint8_t> bytes = v::section_bytes(code, id);
+    const Bytes bytes = v::section_bytes(code, id);
     if (!v::is_address_table(code, id))
       if (const auto unseen = find_unseen(id, bytes.size(), instructions, in_section(out.data, id))) return *unseen;
     if (const auto changed = find_changed(bytes, instructions)) return *changed;
@@ -264,7 +292,7 @@ Result<CodeTrace, Refusal> TraceRecorder::trace(std::span<const TraceRecorder* c
   for (LabelId id = 0; id < out.labels.size(); ++id) {
     const v::BoundLabel label = v::bound_label(code, id);
     if (!label.bound) continue;
-    out.labels[id] = CodePlace{label.section, static_cast<std::uint32_t>(label.offset)};
+    out.labels[id] = label.place();
     if (!label.name.empty()) out.starts.push_back({*out.labels[id], label.name, 0, false});
   }
   std::ranges::stable_sort(out.starts, {}, &ProcedureStart::place);

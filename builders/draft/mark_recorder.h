@@ -57,7 +57,7 @@ class MarkRecorder {
   /// Gives each directive its place in a procedure of `bytes`, and its registers the numbers of libunwind. Errors:
   /// register_code() of marks.
   Status settle(std::uint64_t bytes) noexcept;
-  /// Precondition: settled.
+  /// Precondition for their values: settled.
   std::span<const unw_dyn_op_t> ops() const noexcept { return {ops_, count_}; }
   std::int32_t insn_count() const noexcept { return insn_count_; }
   /// Forgets everything but the memory.

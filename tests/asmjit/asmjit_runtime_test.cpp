@@ -319,7 +319,8 @@ TEST(AsmjitRuntime, KeepsAsmjitsOwnErrors) {
   EXPECT_EQ(runtime.registered(), expected == asmjit::kErrorOk ? 2u : 1u);
 }
 
-TEST(AsmjitRuntime, SaysWhenMemoryRunsOutAndKeepsNothing) {
+/// Fails each allocation in turn. Returns their number.
+int expect_memory_to_run_out(void (*write)(AsmjitAssembler& a, int number)) {
   AsmjitRuntime runtime;
   bool added = false;
   int refused = 0;
@@ -331,9 +332,9 @@ TEST(AsmjitRuntime, SaysWhenMemoryRunsOutAndKeepsNothing) {
       asmjit::CodeHolder code;
       code.init(runtime.environment());
       AsmjitAssembler a(&code);
-      write_procedure(a, 1);
+      write(a, 1);
       a.procedure("second");
-      write_procedure(a, 2);
+      write(a, 2);
       error = runtime.add(&start, &code);
       g_allocations_left = -1;
     }
@@ -349,7 +350,18 @@ TEST(AsmjitRuntime, SaysWhenMemoryRunsOutAndKeepsNothing) {
     }
   }
   EXPECT_TRUE(added);
-  EXPECT_GT(refused, 20) << "every allocation has failed once";
+  return refused;
+}
+
+TEST(AsmjitRuntime, SaysWhenMemoryRunsOutAndKeepsNothing) {
+  EXPECT_GT(expect_memory_to_run_out(write_procedure), 6) << "every allocation has failed once";
+  const auto write_followed = [](AsmjitAssembler& a, int number) {
+    a.mov(r11, rsp);
+    a.and_(rsp, -64);
+    a.mov(rsp, r11);
+    write_procedure(a, number);
+  };
+  EXPECT_GT(expect_memory_to_run_out(write_followed), 20) << "every allocation has failed once";
 }
 
 TEST(AsmjitRuntime, ServesThreads) {

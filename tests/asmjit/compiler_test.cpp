@@ -1,7 +1,7 @@
 // Code that an x86::Compiler adds to its functions.
 #include <gtest/gtest.h>
 
-#include "jitunwind/adapters/asmjit/compiled_functions_p.h"
+#include "jitunwind/adapters/asmjit/known_frames/compiled_functions_p.h"
 #include "tests/asmjit/frame_shapes.h"
 #include "tests/asmjit/written_code.h"
 

@@ -182,6 +182,8 @@ const Case k_cases[] = {
      "ret at +0x12: returns popping other arguments than another ret does\n"},
     {"CodeWrittenOver", [](auto& a) { a.mov(eax, 1), a.ret(), set_offset(a, 0), a.nop(), set_offset(a, 6); },
      "+0x0: was written over other code\n"},
+    {"DataWrittenOverCode", [](auto& a) { a.nop(), a.ret(), set_offset(a, 0), a.embed("\x90", 1), set_offset(a, 2); },
+     "+0x0: was written over other code\n"},
 };
 
 class Refusals : public testing::TestWithParam<Case> {};

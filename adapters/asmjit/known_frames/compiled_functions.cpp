@@ -1,8 +1,7 @@
-#include "jitunwind/adapters/asmjit/compiled_functions_p.h"
+#include "jitunwind/adapters/asmjit/known_frames/compiled_functions_p.h"
 
 #include <algorithm>
 #include <array>
-#include <bitset>
 #include <initializer_list>
 #include <memory>
 #include <mutex>
@@ -109,14 +108,14 @@ KnownFrame SampleFunction::learn(std::uint32_t behind) {
   const auto& procedures = analysis.procedures();
   if (procedures.size() != 1 || procedures.front().refusal || procedures.front().end != here()) return out;
   auto description = derivation::describe(analysis, procedures.front(), *trace, arch::x86_64, epilog_);
-  const std::vector<std::uint8_t> bytes = v::section_bytes(code_, 0);
+  const Bytes bytes = v::section_bytes(code_, 0);
   out.prolog.assign(bytes.begin(), bytes.begin() + body_);
   out.epilog.assign(bytes.begin() + epilog_, bytes.begin() + epilog_end_);
   for (const TracedInstruction& i : trace->instructions) {
     out.prolog_instructions += i.begin < body_;
     out.epilog_instructions += i.begin >= epilog_ && i.begin < epilog_end_;
   }
-  out.relied_on = ~named_registers(changed_);
+  out.relied_on = ~named_registers(changed_).operands;
   if (description && !description->size()) out.description = std::move(*description);
   return out;
 }
@@ -145,20 +144,6 @@ std::shared_ptr<const KnownFrame> find_or_learn(const FuncFrame& frame, std::uin
   const std::lock_guard guard(lock);
   if (known.size() == k_most) known.clear();
   return known.try_emplace(key, std::move(learned)).first->second;
-}
-
-/// Whether an instruction does no more to a frame than to change registers that are its operands.
-bool does_what_operands_say(std::uint32_t instruction) {
-  using Instructions = std::bitset<::asmjit::x86::Inst::_kIdCount>;
-  static const Instructions known = [] {
-    Instructions out;
-    std::vector<Effect> effects;
-    const std::array<::asmjit::Operand, 2> none;
-    for (std::uint32_t id = 0; id < out.size(); ++id)
-      out[id] = !append_stack_and_flow(::asmjit::BaseInst(id), none, effects) && implicitly_written(id) == 0;
-    return out;
-  }();
-  return instruction < known.size() && known[instruction];
 }
 
 /// One function of the code, by offsets in its section.
@@ -244,13 +229,14 @@ bool CompiledFunction::has_plain_body() {
 bool CompiledFunction::is_plain(BaseNode& node) {
   const auto& instruction = *node.as<::asmjit::InstNode>();
   const std::span<const ::asmjit::Operand> operands = v::operands(instruction);
-  if ((named_registers(operands) & frame_->relied_on) != 0) return false;
-  const std::uint32_t id = v::instruction_id(instruction.baseInst());
-  if (does_what_operands_say(id)) return true;
+  if ((named_registers(operands).operands & frame_->relied_on) != 0) return false;
+  const RegSet implicit = implicit_changes()[v::instruction_id(instruction.baseInst())];
+  constexpr RegSet k_sp = set_of(7);
+  if ((implicit & ~k_sp & frame_->relied_on) != 0) return false;
+  if ((implicit & k_sp) == 0) return true;
   effects_.clear();
   append_stack_and_flow(instruction.baseInst(), operands, effects_);
-  return (implicitly_written(id) & frame_->relied_on) == 0 &&
-         std::ranges::all_of(effects_, [&](const Effect& effect) { return stays(effect, node); });
+  return std::ranges::all_of(effects_, [&](const Effect& effect) { return stays(effect, node); });
 }
 
 /// Whether control stays in the body, or comes back to it, with the same frame.

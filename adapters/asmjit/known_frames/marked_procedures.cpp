@@ -1,0 +1,330 @@
+#include "jitunwind/adapters/asmjit/known_frames/marked_procedures_p.h"
+
+#include <algorithm>
+#include <array>
+#include <memory_resource>
+#include <span>
+#include <vector>
+
+#include "jitunwind/adapters/asmjit/asmjit_access_p.h"
+#include "jitunwind/adapters/asmjit/asmjit_version_p.h"
+#include "jitunwind/adapters/asmjit/builder_replay_p.h"
+#include "jitunwind/adapters/asmjit/derivation/frame_rows_p.h"
+#include "jitunwind/adapters/asmjit/derivation/plain_frame_p.h"
+#include "jitunwind/adapters/asmjit/instruction_effects_p.h"
+
+namespace jitunwind::derivation {
+namespace {
+
+namespace v = asmjit_version;
+using ::asmjit::CodeHolder;
+
+/// One pass over the code. Every label has one state: that of the first path that leads there, which the others must
+/// have too. A label that only later code jumps to is assumed to have the state of the code in front of it.
+class CodeMarker {
+ public:
+  CodeMarker(const TraceRecorder& recorder, const TraceRecorder::Written& written, const CodeHolder& code)
+      : recorder_(recorder), written_(written), code_(code) {}
+
+  [[gnu::flatten]] bool run();
+  std::list<MarkedProcedure> take() { return std::move(procedures_); }
+
+ private:
+  static constexpr std::size_t k_none = SIZE_MAX;
+  /// A place with a label, or at which a procedure may begin.
+  struct Point {
+    std::uint32_t offset = 0;
+    LabelId label = k_no_label;
+    std::string name{};
+    bool declared = false;            ///< a procedure begins here
+    bool hinted = false;              ///< so it does if nothing leads here
+    bool called = false;              ///< so it does
+    bool passed = false;              ///< the pass was here
+    std::size_t state = k_none;       ///< number in states_; none: no path leads here so far
+    std::size_t assumption = 0;       ///< number of the assumption that a path will lead here
+    std::size_t depends_on = k_none;  ///< that of the path which leads here and depends on the earliest
+    std::size_t procedure = k_none;   ///< number of the procedure with that state
+  };
+  struct State {
+    PlainFrame::Facts facts;
+    bool is_labelled = false;  ///< directives can copy it
+  };
+
+  bool add_points();
+  bool skip_data(std::uint32_t to);
+  bool arrive(std::uint32_t offset);
+  bool arrive_at(Point& point);
+  bool begin_procedure(std::uint32_t offset, const std::string& name);
+  bool is_quiet(const TraceRecorder::Recorded& instruction);
+  bool execute(const TraceRecorder::Recorded& instruction);
+  bool leave(const Effect& effect, std::uint32_t behind);
+  bool go_to(LabelId label);
+  bool call(LabelId label, std::uint32_t behind);
+  Point* point_of(LabelId label) {
+    return label < point_of_.size() && point_of_[label] != k_none ? &points_[point_of_[label]] : nullptr;
+  }
+  std::size_t present_state();
+  std::size_t labelled_state();
+  MarkRecorder& marks() { return procedures_.back().marks; }
+  /// The time of directives that are in force from the offset on.
+  std::int32_t time_before(std::uint32_t offset) const {
+    return static_cast<std::int32_t>(offset - procedures_.back().begin) - 1;
+  }
+
+  const TraceRecorder& recorder_;
+  const TraceRecorder::Written& written_;
+  const CodeHolder& code_;
+  std::array<std::byte, 4096> memory_;  // as much as most code needs
+  std::pmr::monotonic_buffer_resource pool_{memory_.data(), memory_.size()};
+  std::pmr::vector<Point> points_{&pool_};          // by offset
+  std::pmr::vector<std::size_t> point_of_{&pool_};  // by label
+  std::pmr::vector<State> states_{&pool_};
+  std::list<MarkedProcedure> procedures_;
+  std::vector<Effect> effects_;
+  const std::span<const RegSet> implicit_ = implicit_changes();
+  PlainFrame frame_{arch::x86_64, abi_preserved(arch::x86_64)};
+  std::size_t next_point_ = 0;
+  std::size_t next_data_ = 0;
+  std::uint32_t end_ = 0;             // of the bytes passed
+  std::size_t state_ = k_none;        // number of the present state
+  std::int32_t changed_at_ = -1;      // time of the last directive
+  std::size_t assumptions_ = 0;       // numbered from 1
+  std::size_t open_assumptions_ = 0;  // those that no path has confirmed that depends on earlier ones only
+  std::size_t depends_on_ = 0;        // number of the assumption that the present instruction is reached by
+  bool is_reached_ = false;
+  bool is_behind_call_ = false;
+  bool takes_address_ = false;   // of a label
+  bool jumps_anywhere_ = false;  // to an address in a register or in memory
+};
+
+bool CodeMarker::run() {
+  constexpr std::size_t k_most = 65536;  // of one region, docs/directives.md
+  if (!add_points()) return false;
+  const std::span<const std::uint8_t> bytes = v::section_bytes(code_, 0);
+  for (const TraceRecorder::Recorded& i : written_.instructions) {
+    if ((i.begin != end_ && !skip_data(i.begin)) || i.end > bytes.size()) return false;
+    if (!arrive(i.begin)) return false;
+    end_ = i.end;
+    if (is_reached_) procedures_.back().end = i.end;
+    if (i.mnemonic == k_padding) continue;
+    if (!is_reached_ || TraceRecorder::has_changed(i, bytes) || !execute(i)) return false;
+    if (marks().ops().size() > k_most) return false;
+  }
+  const auto is_missed = [](const Point& p) { return !p.passed && (p.called || p.state != k_none); };
+  return skip_data(static_cast<std::uint32_t>(bytes.size())) && next_data_ == written_.data.size() &&
+         !procedures_.empty() && open_assumptions_ == 0 && !(takes_address_ && jumps_anywhere_) &&
+         std::ranges::none_of(points_, is_missed);
+}
+
+/// False: a procedure has another convention than the psABI's, or there is code in other sections.
+bool CodeMarker::add_points() {
+  for (std::uint32_t id = 1; id < v::section_count(code_); ++id)
+    if (!v::is_address_table(code_, id) && v::buffer_size(*v::section_by_id(code_, id)) != 0) return false;
+  std::pmr::vector<Point> all(&pool_);
+  all.reserve(recorder_.starts().size() + v::label_count(code_));
+  const RegSet convention = abi_preserved(arch::x86_64) & ~set_of(arch::x86_64.sp);
+  for (const ProcedureStart& start : recorder_.starts()) {
+    if (start.preserved != 0 && start.preserved != convention) return false;
+    all.push_back({start.place.offset, k_no_label, start.name, start.declared, true});
+  }
+  for (LabelId id = 0; id < v::label_count(code_); ++id) {
+    v::BoundLabel label = v::bound_label(code_, id);
+    const bool is_named = !label.name.empty();
+    if (label.bound && label.section == 0)
+      all.push_back({static_cast<std::uint32_t>(label.offset), id, std::move(label.name), false, is_named});
+  }
+  if (!std::ranges::is_sorted(all, {}, &Point::offset)) std::ranges::stable_sort(all, {}, &Point::offset);
+  points_.reserve(all.size());
+  point_of_.assign(v::label_count(code_), k_none);
+  for (Point& one : all) {
+    if (points_.empty() || points_.back().offset != one.offset) points_.push_back({one.offset});
+    Point& point = points_.back();
+    point.declared |= one.declared;
+    point.hinted |= one.hinted;
+    if (!one.name.empty()) point.name = std::move(one.name);
+    if (one.label != k_no_label) point_of_[one.label] = points_.size() - 1;
+  }
+  return true;
+}
+
+/// False: control reaches data, or the bytes up to `to` were not written as data, or are written over.
+bool CodeMarker::skip_data(std::uint32_t to) {
+  if (is_reached_ && !is_behind_call_) return false;  // a call before data does not return
+  is_reached_ = false;
+  for (; next_data_ < written_.data.size() && written_.data[next_data_].begin == end_; ++next_data_)
+    end_ = written_.data[next_data_].end;
+  return end_ == to;
+}
+
+bool CodeMarker::arrive(std::uint32_t offset) {
+  while (next_point_ < points_.size() && points_[next_point_].offset < offset) ++next_point_;
+  if (next_point_ < points_.size() && points_[next_point_].offset == offset) return arrive_at(points_[next_point_++]);
+  return offset != 0 || begin_procedure(offset, {});
+}
+
+bool CodeMarker::arrive_at(Point& point) {
+  point.passed = true;
+  const bool is_led_to = is_reached_ || point.state != k_none;
+  if (point.offset == 0 || point.declared || point.called || (point.hinted && !is_led_to)) {
+    // A call before another procedure does not return.
+    if ((is_reached_ && !is_behind_call_) || point.state != k_none) return false;
+    if (!begin_procedure(point.offset, point.name)) return false;
+    depends_on_ = 0;
+  } else if (procedures_.empty() || (point.state != k_none && point.procedure != procedures_.size())) {
+    return false;
+  } else if (is_reached_) {
+    if (point.state != k_none && states_[point.state].facts != frame_.facts()) return false;
+    depends_on_ = std::min(depends_on_, point.depends_on);
+  } else if (point.state != k_none) {
+    if (states_[point.state].facts != frame_.facts()) {
+      changed_at_ = time_before(point.offset);
+      marks().directive(changed_at_, DraftDirective::copy_state(point.state));
+      frame_.become(states_[point.state].facts);
+    }
+    state_ = point.state;
+    depends_on_ = point.depends_on;
+  } else {
+    depends_on_ = point.assumption = ++assumptions_;
+    ++open_assumptions_;
+  }
+  frame_.meet();
+  point.state = present_state();
+  point.procedure = procedures_.size();
+  return is_reached_ = true;
+}
+
+bool CodeMarker::begin_procedure(std::uint32_t offset, const std::string& name) {
+  MarkedProcedure& procedure = procedures_.emplace_back();
+  procedure.name = name;
+  procedure.begin = offset;
+  frame_ = PlainFrame(arch::x86_64, abi_preserved(arch::x86_64));
+  state_ = k_none;
+  changed_at_ = -1;
+  return is_reached_ = true;
+}
+
+std::size_t CodeMarker::present_state() {
+  if (state_ == k_none) {
+    state_ = states_.size();
+    states_.push_back({frame_.facts()});
+  }
+  return state_;
+}
+
+/// The present state, which code behind may copy.
+std::size_t CodeMarker::labelled_state() {
+  State& state = states_[present_state()];
+  if (!state.is_labelled) marks().directive(changed_at_, DraftDirective::label_state(state_));
+  state.is_labelled = true;
+  return state_;
+}
+
+/// Most instructions do nothing to a frame but to change registers that were saved, or that callers do not rely on.
+bool CodeMarker::is_quiet(const TraceRecorder::Recorded& i) {
+  if (i.is_translated() || (implicit_[i.mnemonic] & frame_.relied_on()) != 0) return false;
+  const NamedRegisters named = named_registers(i.operands());
+  const RegSet changed = named.operands | implicit_[i.mnemonic];
+  if ((named.bases & frame_.addresses()) != 0 || (changed & frame_.relied_on()) != 0) return false;
+  frame_.change(changed);
+  return true;
+}
+
+bool CodeMarker::execute(const TraceRecorder::Recorded& i) {
+  is_behind_call_ = false;
+  if (is_quiet(i)) return true;
+  const std::span<const Effect> effects = recorder_.effects_of(i, effects_);
+  if (effects.empty()) return true;
+  const std::size_t before = marks().ops().size();
+  if (!frame_.apply(effects, time_before(i.end), marks())) return false;
+  if (marks().ops().size() != before) changed_at_ = time_before(i.end), state_ = k_none;
+  return leave(effects.back(), i.end);
+}
+
+bool CodeMarker::leave(const Effect& e, std::uint32_t behind) {
+  using Kind = Effect::Kind;
+  switch (e.kind) {
+    case Kind::call:
+      is_behind_call_ = true;
+      jumps_anywhere_ |= e.label == k_no_label && e.reg != k_no_reg;
+      return e.label == k_no_label || call(e.label, behind);
+    case Kind::branch:
+      return go_to(e.label);
+    case Kind::jump:
+      is_reached_ = false;
+      return go_to(e.label);
+    case Kind::jump_indirect:
+      jumps_anywhere_ = true;
+      [[fallthrough]];
+    case Kind::ret:
+      is_reached_ = false;
+      return frame_.is_released();
+    case Kind::jump_elsewhere:
+    case Kind::trap:
+      is_reached_ = false;
+      return true;
+    case Kind::address_of:
+      return takes_address_ = true;
+    default:
+      return true;
+  }
+}
+
+bool CodeMarker::go_to(LabelId label) {
+  Point* const to = point_of(label);
+  if (!to) return false;
+  to->depends_on = std::min(to->depends_on, depends_on_);
+  if (!to->passed && to->state == k_none) {
+    to->state = labelled_state();
+    to->procedure = procedures_.size();
+    return true;
+  }
+  if (depends_on_ < to->assumption) {
+    to->assumption = 0;
+    --open_assumptions_;
+  }
+  return to->procedure == procedures_.size() && states_[to->state].facts == frame_.facts();
+}
+
+/// A procedure begins at the label. If it follows the call, this may be the idiom call next; next: pop.
+bool CodeMarker::call(LabelId label, std::uint32_t behind) {
+  Point* const to = point_of(label);
+  if (!to || to->offset == behind) return false;
+  to->called = true;
+  if (!to->passed) return true;
+  const auto begins_here = [&](const MarkedProcedure& p) { return p.begin == to->offset; };
+  return std::ranges::any_of(procedures_, begins_here);
+}
+
+}  // namespace
+
+std::list<MarkedProcedure> mark_procedures(const CodeHolder& code) {
+  std::list<MarkedProcedure> out;
+  if (code.arch() != ::asmjit::Arch::kX64) return out;
+  const auto mark = [&](const TraceRecorder& recorder, const CodeHolder& written_to) {
+    const TraceRecorder::Written* const written = recorder.only_instructions();
+    if (!written) return;
+    CodeMarker marker(recorder, *written, written_to);
+    if (marker.run()) out = marker.take();
+  };
+  const TraceRecorder* recorder = nullptr;
+  ::asmjit::BaseBuilder* builder = nullptr;
+  int assemblers = 0, builders = 0;
+  v::visit_emitters(code, [&](::asmjit::BaseEmitter& emitter) {
+    if (AsmjitAssembler* const assembler = AsmjitAccess::find_assembler(emitter)) {
+      const TraceRecorder* const its = AsmjitAccess::recorder(*assembler);
+      if (its && its->is_idle()) return;
+      recorder = its;
+      ++assemblers;
+    } else if (v::is_builder(emitter) && v::has_nodes(*emitter.as<::asmjit::BaseBuilder>())) {
+      builder = emitter.as<::asmjit::BaseBuilder>();
+      ++builders;
+    }
+  });
+  if (recorder && assemblers == 1)
+    mark(*recorder, code);
+  else if (assemblers == 0 && builders == 1 && !v::is_compiler(*builder))
+    (void)replay(*builder, code, mark);
+  return out;
+}
+
+}  // namespace jitunwind::derivation
