@@ -1,77 +1,14 @@
-// The effect of one machine instruction on the stack, the frame pointer and the flow of control. It has the details
-// that are needed to follow code from a procedure's entry to a pc, and from there to its return.
+// The readers of instructions, for the tables of CPUs.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
-#include "jitunwind/unwind_core/arch/arch.h"
+#include "jitunwind/unwind_core/arch/instruction.h"
 
-namespace jitunwind {
+namespace jitunwind::arch {
 
-/// The source of the target of an indirect call or jump.
-struct JumpOperand {
-  enum class Kind : std::uint8_t {
-    none,    ///< it is direct, or not known
-    value,   ///< the value of register `base`
-    memory,  ///< a word at base + index * scale + offset; without registers offset is the address
-  };
-  Kind kind = Kind::none;
-  RegNum base = k_no_reg;
-  RegNum index = k_no_reg;
-  std::uint8_t scale = 1;
-  std::int64_t offset = 0;
-};
-
-/// Registers that calls preserve, and the link register, have a place each: no two of them share one on any CPU whose
-/// instructions are read.
-inline constexpr std::size_t k_register_places = 32;
-constexpr std::size_t place_of(RegNum reg) noexcept { return reg % k_register_places; }
-
-/// Registers that calls do not preserve may be omitted, as k_no_reg.
-struct MachineInstruction {
-  enum class Effect : std::uint8_t {
-    unknown,  ///< unknown instruction: the code after it cannot be followed
-    none,     ///< the stack stays, control continues
-    push,     ///< SP -= amount; then a word of `reg` at SP, k_no_reg: of another source
-    pop,      ///< `reg`, if there is one, = the word at SP; then SP += amount
-    set,      ///< reg = base + amount, one of the two SP or the frame pointer
-    store,    ///< the words from base + amount on = reg, second; then base += step
-    load,     ///< reg, second = the words from base + amount on; then base += step
-    leave,    ///< SP = frame pointer; then as pop of the frame pointer
-    call,     ///< to `target` or by `operand`; returns with SP as it was
-    branch,   ///< to `target`, or continues
-    jump,     ///< to `target`, or by `operand`
-    ret,      ///< to the word at SP, or by the link register, which is authenticated if there is a key()
-    sign,     ///< the link register gets a signature over SP
-    authenticate,  ///< the link register loses its signature
-    stop,     ///< control does not continue
-  };
-
-  Effect effect = Effect::unknown;
-  std::uint8_t length = 0;  ///< bytes; 0: unknown
-  RegNum reg = k_no_reg;
-  RegNum second = k_no_reg;
-  RegNum base = k_no_reg;
-  std::int64_t amount = 0;
-  Addr target = 0;  ///< 0: not in the code
-  JumpOperand operand{};
-  std::uint32_t written = 0;  ///< registers that get values besides those above, a bit for each place
-  std::int32_t step = 0;
-
-  /// Precondition: effect is sign, authenticate or ret, which have the key in their amount.
-  SigningKey key() const noexcept { return static_cast<SigningKey>(amount); }
-  /// Returns, or jumps out of the code: to a procedure that returns in its place, or by a table.
-  bool leaves() const noexcept {
-    return effect == Effect::ret || (effect == Effect::jump && operand.kind != JumpOperand::Kind::none);
-  }
-  bool goes_on() const noexcept {
-    return effect != Effect::unknown && effect != Effect::jump && effect != Effect::ret && effect != Effect::stop;
-  }
-};
-
-namespace arch {
 inline MachineInstruction with_effect(MachineInstruction::Effect effect, RegNum reg = k_no_reg, std::int64_t amount = 0,
                                       RegNum base = k_no_reg) noexcept {
   MachineInstruction i;
@@ -91,6 +28,5 @@ inline MachineInstruction that_writes(std::uint32_t registers) noexcept {
 MachineInstruction read_x86_instruction(std::span<const std::byte> bytes, Addr at) noexcept;
 MachineInstruction read_x86_64_instruction(std::span<const std::byte> bytes, Addr at) noexcept;
 MachineInstruction read_a64_instruction(std::span<const std::byte> bytes, Addr at) noexcept;
-}
 
-}  // namespace jitunwind
+}  // namespace jitunwind::arch

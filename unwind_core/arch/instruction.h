@@ -1,0 +1,77 @@
+// The effect of one machine instruction on the stack, the frame pointer and the flow of control, as
+// Arch::read_instruction gives it. It has the details that are needed to follow code from a procedure's entry to a pc,
+// and from there to its return.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "jitunwind/unwind_core/arch/arch.h"
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+/// The source of the target of an indirect call or jump.
+struct JumpOperand {
+  enum class Kind : std::uint8_t {
+    none,    ///< it is direct, or not known
+    value,   ///< the value of register `base`
+    memory,  ///< a word at base + index * scale + offset; without registers offset is the address
+  };
+  Kind kind = Kind::none;
+  RegNum base = k_no_reg;
+  RegNum index = k_no_reg;
+  std::uint8_t scale = 1;
+  std::int64_t offset = 0;
+};
+
+/// Registers that calls preserve, and the link register, have a place each: no two of them share one on any CPU whose
+/// instructions are read.
+inline constexpr std::size_t k_register_places = 32;
+constexpr std::size_t place_of(RegNum reg) noexcept { return reg % k_register_places; }
+
+/// Registers that calls do not preserve may be omitted, as k_no_reg.
+struct MachineInstruction {
+  enum class Effect : std::uint8_t {
+    unknown,  ///< unknown instruction: the code after it cannot be followed
+    none,     ///< the stack stays, control continues
+    push,     ///< SP -= amount; then a word of `reg` at SP, k_no_reg: of another source
+    pop,      ///< `reg`, if there is one, = the word at SP; then SP += amount
+    set,      ///< reg = base + amount, one of the two SP or the frame pointer
+    store,    ///< the words from base + amount on = reg, second; then base += step
+    load,     ///< reg, second = the words from base + amount on; then base += step
+    leave,    ///< SP = frame pointer; then as pop of the frame pointer
+    call,     ///< to `target` or by `operand`; returns with SP as it was
+    branch,   ///< to `target`, or continues
+    jump,     ///< to `target`, or by `operand`
+    ret,      ///< to the word at SP, or by the link register, which is authenticated if there is a key()
+    sign,     ///< the link register gets a signature over SP
+    authenticate,  ///< the link register loses its signature
+    stop,     ///< control does not continue
+  };
+
+  Effect effect = Effect::unknown;
+  std::uint8_t length = 0;  ///< bytes; 0: unknown
+  RegNum reg = k_no_reg;
+  RegNum second = k_no_reg;
+  RegNum base = k_no_reg;
+  std::int64_t amount = 0;
+  Addr target = 0;  ///< 0: not in the code
+  JumpOperand operand{};
+  std::uint32_t written = 0;  ///< registers that get values besides those above, a bit for each place
+  std::int32_t step = 0;
+
+  /// Precondition: effect is sign, authenticate or ret, which have the key in their amount.
+  SigningKey key() const noexcept { return static_cast<SigningKey>(amount); }
+  /// Returns, or jumps out of the code: to a procedure that returns in its place, or by a table.
+  bool leaves() const noexcept {
+    return effect == Effect::ret || (effect == Effect::jump && operand.kind != JumpOperand::Kind::none);
+  }
+  bool goes_on() const noexcept {
+    return effect != Effect::unknown && effect != Effect::jump && effect != Effect::ret && effect != Effect::stop;
+  }
+};
+
+}  // namespace jitunwind
+#pragma GCC visibility pop
