@@ -16,10 +16,17 @@ void copy_cut(std::string_view text, char (&into)[N]) noexcept {
   (void)write_text(text, into, N, nullptr);
 }
 
-bool is_readable(const char* at) noexcept {
-  MemoryWindow window;
+bool is_readable(const char* at, MemoryWindow window) noexcept {
   std::array<std::byte, 1> byte;
   return local_space().memory.read(reinterpret_cast<std::uintptr_t>(at), byte, window) == byte.size();
+}
+
+/// A system call takes longer than registering. So only memory that cannot be read is probed by two, of which the first
+/// checks that the second one is reliable.
+bool is_readable(const char* at) noexcept {
+  MemoryWindow trusting;
+  trusting.has_tried_mask = true;
+  return is_readable(at, trusting) || is_readable(at, {});
 }
 
 }  // namespace

@@ -59,14 +59,18 @@ ju_status refuse(ju_builder& builder, ju_status status, const char* what, std::s
   return status;
 }
 
+[[gnu::cold, gnu::noinline]] static ju_status refuse_register(ju_builder& builder, const char* what, ju_reg reg) {
+  ju_error error;
+  ju_error_init(&error);
+  const ju_status bad = check_register(reg, *builder.arch, &error);
+  return refuse(builder, bad, what, error.text);
+}
+
 ju_status say_it(ju_builder* builder, const Said& said) {
   if (const ju_status bad = check(builder, said.what)) return bad;
   return answer(nullptr, [&] {
-    ju_error error;
-    ju_error_init(&error);
     for (const ju_reg reg : said.regs)
-      if (const ju_status bad = check_register(reg, *builder->arch, &error))
-        return refuse(*builder, bad, said.what, error.text);
+      if (cpu_of(reg) != builder->arch->elf_machine) return refuse_register(*builder, said.what, reg);
     if ((said.cpus & bit_of(*builder->arch)) == 0)
       return refuse(*builder, JU_NO_SUCH_INSTRUCTION, said.what, std::string(builder->arch->name) + " has none");
     if (auto* const described = std::get_if<AnyBuilder>(&builder->recorder))
