@@ -188,7 +188,7 @@ TEST(CheckByStepping, ReturnsToTheCodeThatCalledAStubOfTheRange) {
   EXPECT_NE(wrong.mismatches.find("\n    entered at code+0x8 by a call\n"), std::string::npos) << wrong.mismatches;
 }
 
-/// MIR's epilogue: a register is reloaded behind the release of its slot, which only rows can say.
+/// MIR's epilogue: a register is reloaded behind the release of its slot, whose idiom does not say so.
 TEST(CheckByStepping, FindsTheRegisterThatIsReloadedBelowSp) {
   // push rbp; mov rbp,rsp; sub rsp,16; call rdi; lea rsp,[rbp+8]; mov rbp,[rsp-8]; ret
   const Code code({0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x10, 0xff, 0xd7,
@@ -209,6 +209,12 @@ TEST(CheckByStepping, FindsTheRegisterThatIsReloadedBelowSp) {
   auto in_rows = body;
   in_rows.row_at(14, "cfa=rsp+8 rbp=[cfa-16] ra=[cfa-8]").row_at(19, "cfa=rsp+8 ra=[cfa-8]");
   EXPECT_EQ(wrong_in(*in_rows.build()), 0u);
+  // Or the slot, which is released, is named again by the same instruction.
+  auto in_directives = body;
+  in_directives.spill_sp_rel(13, rbp, -8).reload({14, 19}, rbp);
+  const auto built = in_directives.build();
+  ASSERT_TRUE(built) << built.error().text();
+  EXPECT_EQ(wrong_in(*built), 0u);
 }
 
 TEST(CheckByStepping, SaysTheSameInC) {

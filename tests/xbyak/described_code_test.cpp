@@ -13,6 +13,7 @@
 
 #include "jitunwind/adapters/testing/check_by_stepping.h"
 #include "jitunwind/sdk/walk.h"
+#include "tests/support/failing_memory.h"
 
 namespace jitunwind::test {
 namespace {
@@ -75,12 +76,13 @@ struct Framed : CodeGenerator {
 };
 
 TEST(Xbyak, StackFramesOfEveryKind) {
+  constexpr int k_step = k_is_sanitized ? 5 : 1;
   std::vector<std::unique_ptr<Framed>> codes;
   std::vector<AddrRange> ranges;
   for (const int used : {0, static_cast<int>(Xbyak::util::UseRCX), static_cast<int>(Xbyak::util::UseRDX),
                          Xbyak::util::UseRCX | Xbyak::util::UseRDX})
     for (int parameters = 2; parameters <= 4; ++parameters)
-      for (int temporaries = 0; parameters + temporaries <= 12; ++temporaries)
+      for (int temporaries = 0; parameters + temporaries <= 12; temporaries += k_step)
         for (const int stack : {0, 8, 200}) {
           codes.push_back(std::make_unique<Framed>(Wish{parameters, temporaries | used, stack}));
           const Status status = codes.back()->register_code("made", k_readings[codes.size() % 2]);
