@@ -53,7 +53,7 @@ struct FrameState {
     return from == k_no_place ? k_no_place : from - amount;
   }
   const char* save(RegNum reg, std::int64_t at) noexcept {
-    if (!is_preserved(reg) || slots[index_of(reg)] != 0 || has_changed(reg)) return nullptr;
+    if (!is_preserved(reg) || slots[index_of(reg)] != 0) return nullptr;
     if (at == k_no_place) return "saves a register at an unknown distance from the caller's frame";
     if (is_sp_known && at > sp) return "saves a register below rsp";
     return slots[index_of(reg)] = at, nullptr;

@@ -222,6 +222,33 @@ void write_table(CodeGenerator& c) {
   c.ret();
 }
 
+/// alloca with a slot below the known part of the frame, and rbp as a counter when rsp is restored.
+void write_counter(CodeGenerator& c) {
+  Xbyak::Label on;
+  c.push(c.rbp);
+  c.mov(c.rbp, c.rsp);
+  c.mov(c.eax, 32);
+  c.sub(c.rsp, c.rax);
+  c.mov(c.ptr[c.rbp - 8], c.rbx);
+  c.mov(c.rbx, c.rdi);
+  c.test(c.rsi, c.rsi);
+  c.jnz(on);
+  c.mov(c.eax, k_result);
+  c.mov(c.rbx, c.ptr[c.rbp - 8]);
+  c.leave();
+  c.ret();
+  c.L(on);
+  c.call(c.rbx);
+  c.mov(c.rax, c.rbx);
+  c.mov(c.rbx, c.ptr[c.rbp - 8]);
+  c.mov(c.rsp, c.rbp);
+  c.mov(c.ebp, 7);
+  c.call(c.rax);
+  c.mov(c.eax, k_result);
+  c.pop(c.rbp);
+  c.ret();
+}
+
 /// Local labels by names, a tail call, pushes of other things.
 void write_labels(CodeGenerator& c) {
   c.inLocalLabel();
@@ -247,11 +274,9 @@ void write_labels(CodeGenerator& c) {
   c.outLocalLabel();
 }
 
-constexpr Written k_written[] = {{"pushes", write_pushes},
-                                 {"returns", write_returns},
-                                 {"aligned", write_aligned},
-                                 {"by moves", write_by_moves},
-                                 {"by a table", write_table, true}};
+constexpr Written k_written[] = {{"pushes", write_pushes},          {"returns", write_returns},
+                                 {"aligned", write_aligned},        {"by moves", write_by_moves},
+                                 {"by a table", write_table, true}, {"a counter", write_counter}};
 
 TEST(Xbyak, FramesByHand) {
   for (const Written& written : k_written) {
@@ -312,6 +337,11 @@ TEST(Xbyak, EveryInstructionOfAnyGenerator) {
   ASSERT_TRUE(registered) << registered.error().text();
   const SteppingReport report = check_by_stepping(*registered, [&] { return run(plain); });
   EXPECT_TRUE(report && report.not_run.empty()) << report.text();
+  CodeGenerator with_table;
+  write_table(with_table);
+  const auto refused = xbyak::register_code(with_table, "table");
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().text().find("jumps to an unknown address with the frame in place"), std::string::npos);
 }
 
 TEST(Xbyak, SeveralProcedures) {

@@ -62,6 +62,11 @@ constexpr Refused k_refused[] = {
        Xbyak::Label join;
        c.jz(join), c.push(c.rbx), c.L(join), c.pop(c.rbx), c.ret();
      }},
+    {"is reached with different frames", 6,
+     [](CodeGenerator& c) {
+       Xbyak::Label other, join;
+       c.jz(other), c.push(c.rbx), c.jmp(join), c.L(other), c.push(c.rcx), c.L(join), c.pop(c.rax), c.ret();
+     }},
     {"was written twice", 0,
      [](CodeGenerator& c) {
        c.push(c.rbx), c.nop(), c.pop(c.rbx), c.ret();
@@ -83,6 +88,7 @@ TEST(XbyakRefusals, CodeWithoutAReturn) {
   EXPECT_NE(refusal_of(unseen).find("control runs off the end"), std::string::npos);
   EXPECT_EQ(refusal_of(unseen, Reading::every), "");
   EXPECT_EQ(refusal_of([](CodeGenerator& c) { c.call(c.rdi), c.unreachable(); }), "");
+  EXPECT_EQ(refusal_of([](CodeGenerator& c) { c.push(c.rbx), c.int3(), c.pop(c.rbx), c.ret(); }), "");
   EXPECT_NE(refusal_of([](CodeGenerator& c) {
               Xbyak::Label unbound;
               c.jmp(unbound);

@@ -41,7 +41,7 @@ class JitunwindRecipe(ConanFile):
     def generate(self):
         CMakeDeps(self).generate()
         toolchain = CMakeToolchain(self)
-        for option in ("WERROR", "TESTS", "EXAMPLES", "LLVM", "STEPPING", "TOOLS"):
+        for option in ("WERROR", "TESTS", "EXAMPLES", "LLVM", "STEPPING", "TOOLS", "XBYAK"):
             toolchain.cache_variables["JITUNWIND_" + option] = False
         toolchain.cache_variables["JITUNWIND_ASMJIT"] = bool(self.options.with_asmjit)
         toolchain.generate()
