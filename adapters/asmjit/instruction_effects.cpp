@@ -417,7 +417,7 @@ bool append_stack_and_flow(const ::asmjit::BaseInst& instruction, std::span<cons
   return Translation(instruction, {first, operands.size()}, out).stack_or_flow();
 }
 
-std::span<const RegSet> implicit_changes() noexcept {
+std::span<const RegSet> implicit_changes() {
   static const auto known = [] {
     std::array<RegSet, Inst::_kIdCount> out;
     std::vector<Effect> effects;

@@ -30,8 +30,9 @@ bool append_stack_and_flow(const ::asmjit::BaseInst& instruction, std::span<cons
                            std::vector<Effect>& out);
 
 /// General registers that any form of an instruction, by its id, changes without naming them as operands. SP among
-/// them: it moves SP, or does not continue at the next instruction, as append_stack_and_flow() says.
-std::span<const RegSet> implicit_changes() noexcept;
+/// them: it moves SP, or does not continue at the next instruction, as append_stack_and_flow() says. The
+/// first call throws std::bad_alloc if there is no memory; the next one tries again.
+std::span<const RegSet> implicit_changes();
 
 /// The registers that an instruction names.
 struct NamedRegisters {
