@@ -12,6 +12,8 @@ enum Step : unsigned { reload_sp, add_sp, set_fp, add, save, pop_frames, copy, a
 
 constexpr unsigned bit(unsigned step) noexcept { return 1u << step; }
 
+constexpr unsigned k_instruction = bit(copy) - 1;  // all that change the frame
+
 constexpr std::int64_t signed_value(const unw_dyn_op_t& op) noexcept { return static_cast<std::int64_t>(op.val); }
 
 /// The value does not depend on the target's word: readers of a target convert it to that of this process.
@@ -21,14 +23,14 @@ const RegisterInfo* by_word(const Arch& arch, unw_word_t number) noexcept {
   return number <= 0x7fff ? arch.by_libunwind(static_cast<int>(number)) : nullptr;
 }
 
+constexpr Error k_no_pop{ErrorCode::e_pop, 0, "POP_FRAMES of 0"};
 constexpr Error k_too_many_pops{ErrorCode::e_pop, 0, "POP_FRAMES pops more states than there are"};
 constexpr Error k_unknown_label{ErrorCode::e_label, 0, "COPY_STATE of an unknown or later label"};
 
 }  // namespace
 
-const char* wrong_register(const unw_dyn_op_t& op, const Arch& arch) noexcept {
+const char* wrong_register(const unw_dyn_op_t& op, const RegisterInfo* reg, const Arch& arch) noexcept {
   if (op.tag < UNW_DYN_SAVE_REG || op.tag > UNW_DYN_ADD) return nullptr;
-  const RegisterInfo* const reg = arch.by_libunwind(op.reg);
   if (!reg) return "no such register";
   if (op.tag == UNW_DYN_ADD) return nullptr;
   const bool is_sp = reg->dwarf == arch.sp;
@@ -58,16 +60,16 @@ DirectiveMachine::DirectiveMachine(const Arch& arch, const RegionReader& reader,
       ops_(reader, budget_),
       entry_(arch) {}
 
-Error DirectiveMachine::located(const Error& error) const noexcept {
-  if (error.at != 0) return error;
-  return {error.code, static_cast<Addr>(unit_) * arch_.unit, error.what};
+[[gnu::cold]] bool DirectiveMachine::fail(const Error& error) noexcept {
+  failure_ = {error.code, error.at != 0 ? error.at : static_cast<Addr>(unit_) * arch_.unit, error.what};
+  return false;
 }
 
-Status DirectiveMachine::complain(const Error& error, std::uint32_t directive) noexcept {
-  if (!observer_) return located(error);
+[[gnu::cold]] bool DirectiveMachine::complain(const Error& error, std::uint32_t directive) noexcept {
+  if (!observer_) return fail(error);
   const DirectiveObserver::Place place{static_cast<int>(region_), static_cast<int>(directive), unit_};
   if (!rebuilding_) observer_->finding(error.code, place, error.what);
-  return Done{};
+  return true;
 }
 
 void DirectiveMachine::show_state(int directive, std::int64_t unit) noexcept {
@@ -87,15 +89,15 @@ void DirectiveMachine::show_spills(RegionOps& ops) noexcept {
 
 // Regions.
 
-Status DirectiveMachine::find_regions() noexcept {
+bool DirectiveMachine::find_regions() noexcept {
   RegionHeader found;
   for (Addr at = first_; at != 0; at = found.next) {
-    if (region_count_ == k_max_regions) return Error{ErrorCode::e_cycle, 0, "region list too long or cyclic"};
+    if (region_count_ == k_max_regions) return fail({ErrorCode::e_cycle, 0, "region list too long or cyclic"});
     if (region_count_ < regions_.size()) regions_[region_count_] = at;
-    if (const Status read = reader_.read_header(at, found); !read) return read;
+    if (const Status read = reader_.read_header(at, found); !read) return fail(read.error());
     ++region_count_;
   }
-  return Done{};
+  return true;
 }
 
 Status DirectiveMachine::header(std::uint32_t region, RegionHeader& out) const noexcept {
@@ -107,31 +109,28 @@ Status DirectiveMachine::header(std::uint32_t region, RegionHeader& out) const n
 }
 
 /// Finds the next region, after the one that was run.
-Status DirectiveMachine::locate_region() noexcept {
+bool DirectiveMachine::locate_region() noexcept {
   const std::int64_t end = current_.begin + current_.length;
-  if (const Status read = reader_.read_header(current_.header.next, current_.header); !read) return read;
+  if (const Status read = reader_.read_header(current_.header.next, current_.header); !read) return fail(read.error());
   current_.index = region_ = region_count_ - regions_left_;
   --regions_left_;
   current_.begin = unit_ = end;
   current_.length = current_.header.length();
-  if (current_.header.insn_count >= 0) return Done{};
+  if (current_.header.insn_count >= 0) return true;
   if (current_.header.next != 0)
-    return located({ErrorCode::e_neg, 0, "negative insn_count in a region that is not the last"});
+    return fail({ErrorCode::e_neg, 0, "negative insn_count in a region that is not the last"});
   current_.begin = units_ - current_.length;
-  if (current_.begin < end) return located({ErrorCode::e_overlap, 0, "regions are longer than the procedure"});
-  return Done{};
+  return current_.begin >= end || fail({ErrorCode::e_overlap, 0, "regions are longer than the procedure"});
 }
 
 Status DirectiveMachine::run_to(std::int64_t x) noexcept {
-  if (failure_) return *failure_;
-  const Status ran = go_to(x);
-  if (!ran) failure_ = ran.error();
-  return ran;
+  if (!failure_ && go_to(x)) return Done{};
+  return *failure_;
 }
 
-Status DirectiveMachine::go_to(std::int64_t x) noexcept {
+bool DirectiveMachine::go_to(std::int64_t x) noexcept {
   if (stage_ == Stage::unknown) {
-    if (const Status found = find_regions(); !found) return found;
+    if (!find_regions()) return false;
     regions_left_ = region_count_;
     current_.header.next = first_;
     holds_to_ = units_;
@@ -140,41 +139,39 @@ Status DirectiveMachine::go_to(std::int64_t x) noexcept {
   }
   for (;;) {
     if (stage_ == Stage::between_regions) {
-      if (regions_left_ == 0) return Done{};
-      if (const Status found = locate_region(); !found) return found;
+      if (regions_left_ == 0) return true;
+      if (!locate_region()) return false;
       stage_ = Stage::before_region;
     }
     if (stage_ == Stage::before_region) {
       if (x < current_.begin) {
         holds_to_ = current_.begin;
-        return Done{};
+        return true;
       }
-      if (const Status entered = enter_region(); !entered) return entered;
+      if (!enter_region()) return false;
       stage_ = Stage::in_region;
     }
-    if (const Status ran = run_region(x); !ran) return ran;
-    if (x < current_.begin + current_.length) return Done{};
-    if (const Status left = leave_region(); !left) return left;
+    if (!run_region(x)) return false;
+    if (x < current_.begin + current_.length) return true;
+    if (!leave_region()) return false;
     stage_ = Stage::between_regions;
   }
 }
 
-Status DirectiveMachine::enter_region() noexcept {
+bool DirectiveMachine::enter_region() noexcept {
   entry_ = state_;
   copied_ = aliased_ = false;
   pops_ = 0;
   unit_ = holds_from_ = current_.begin;
-  if (const Status opened = ops_.open(current_.header); !opened) return located(opened.error());
-  if (ops_.unknown_tag()) {
-    const Error error{ErrorCode::e_tag, 0, "unknown directive before STOP"};
-    if (const Status s = complain(error, *ops_.unknown_tag()); !s) return s;
-  }
+  if (const Status opened = ops_.open(current_.header); !opened) return fail(opened.error());
+  const auto unknown = ops_.unknown_tag();
+  if (unknown && !complain({ErrorCode::e_tag, 0, "unknown directive before STOP"}, *unknown)) return false;
   show_state(-1, current_.begin);
   has_group_ = ops_.next_group();
-  return Done{};
+  return true;
 }
 
-Status DirectiveMachine::run_region(std::int64_t x) noexcept {
+bool DirectiveMachine::run_region(std::int64_t x) noexcept {
   holds_to_ = current_.begin + current_.length;
   alias_unit_ = std::min(x - current_.begin, current_.length);
   if (aliased_) state_.become_alias(alias_begin_ + static_cast<std::uint64_t>(alias_unit_) * arch_.unit);
@@ -185,38 +182,38 @@ Status DirectiveMachine::run_region(std::int64_t x) noexcept {
       break;
     }
     unit_ = holds_from_ = takes_effect;
-    if (const Status ran = run_group(ops_); !ran) return ran;
+    if (!run_group(ops_)) return false;
     show_state(static_cast<int>(ops_.index()), unit_);
     has_group_ = !aliased_ && ops_.next_group();
   }
-  if (ops_.failure()) return located(*ops_.failure());
+  if (ops_.failure()) return fail(*ops_.failure());
   if (observer_) observer_->region_end(static_cast<int>(region_), current_.begin + current_.length, state_);
-  return Done{};
+  return true;
 }
 
-Status DirectiveMachine::leave_region() noexcept {
+bool DirectiveMachine::leave_region() noexcept {
   const std::int64_t end = unit_ = current_.begin + current_.length;
-  if (const Status popped = pop_states(); !popped) return popped;
+  if (!pop_states()) return false;
   holds_from_ = end;
   holds_to_ = units_;
   show_state(-1, end);
-  return Done{};
+  return true;
 }
 
-Status DirectiveMachine::pop_states() noexcept {
-  if (pops_ == 0) return Done{};
+bool DirectiveMachine::pop_states() noexcept {
+  if (pops_ == 0) return true;
   if (pops_ == 1 && !copied_) {
     state_ = entry_;
-    return Done{};
+    return true;
   }
   const Result<std::uint32_t> popped = find_popped(current_.index, pops_);
   if (popped) return rebuild({*popped, k_before_region});
-  return popped.error().code == ErrorCode::e_pop ? complain(popped.error(), pop_directive_) : located(popped.error());
+  return popped.error().code == ErrorCode::e_pop ? complain(popped.error(), pop_directive_) : fail(popped.error());
 }
 
 // One instruction.
 
-unsigned DirectiveMachine::step_of(const unw_dyn_op_t& op) const noexcept {
+[[gnu::always_inline]] inline unsigned DirectiveMachine::step_of(const unw_dyn_op_t& op) const noexcept {
   const bool on_sp = op.reg == sp_->libunwind;
   switch (op.tag) {
     case UNW_DYN_SAVE_REG:
@@ -239,14 +236,14 @@ unsigned DirectiveMachine::step_of(const unw_dyn_op_t& op) const noexcept {
   }
 }
 
-Status DirectiveMachine::run_group(RegionOps& ops) noexcept {
-  Group group;
+bool DirectiveMachine::run_group(RegionOps& ops) noexcept {
+  unsigned steps = 0, last = 0;
+  bool in_order = true;
   ops.rewind();
   while (const unw_dyn_op_t* op = ops.next_op()) {
     const unsigned step = step_of(*op);
-    if (group.count < group.first.size()) group.first[group.count] = {*op, ops.index(), step};
-    ++group.count;
-    group.steps |= bit(step);
+    in_order = in_order && step >= std::exchange(last, step);
+    steps |= bit(step);
     if (step == alias) {
       // The row at every instruction is that of alias + (units after the ALIAS).
       alias_begin_ = op->val - static_cast<std::uint64_t>(ops.when() + 1) * arch_.unit;
@@ -255,85 +252,82 @@ Status DirectiveMachine::run_group(RegionOps& ops) noexcept {
       pops_ = 0;
     }
   }
-  if (ops.failure()) return located(*ops.failure());
-  if (group.steps & bit(alias)) return Done{};
-  if ((group.steps & bit(copy)) && !rebuilding_)
-    if (const Status copied = copy_label(ops); !copied) return copied;
-  constexpr unsigned k_instruction = bit(copy) - 1;
-  if (group.steps & k_instruction)
-    if (const Status ran = run_instruction(ops, group); !ran) return ran;
-  if ((group.steps & bit(label)) && !rebuilding_) remember_labels(ops);
-  return Done{};
+  if (ops.failure()) return fail(*ops.failure());
+  if (steps & bit(alias)) return true;
+  if ((steps & bit(copy)) && !rebuilding_ && !copy_label(ops)) return false;
+  if ((steps & k_instruction) && !run_instruction(ops, steps, in_order)) return false;
+  if ((steps & bit(label)) && !rebuilding_) remember_labels(ops);
+  return true;
 }
 
-Status DirectiveMachine::run_instruction(RegionOps& ops, const Group& group) noexcept {
+/// Runs the directives step by step. `in_order`: they are listed so, and one pass runs them all.
+bool DirectiveMachine::run_instruction(RegionOps& ops, unsigned steps, bool in_order) noexcept {
   const std::optional<std::int64_t> old_sp_off = state_.sp_off();
   sp_directive_ = fp_directive_ = ops.index();
-  for (unsigned step : {reload_sp, add_sp, set_fp, add})
-    if (group.steps & bit(step))
-      if (const Status ran = run_step(ops, step, group); !ran) return ran;
-  const RegNum fp_set = group.steps & bit(set_fp) ? state_.fp() : k_no_reg;
-  state_.settle(old_sp_off);
-  for (unsigned step : {save, pop_frames})
-    if (group.steps & bit(step))
-      if (const Status ran = run_step(ops, step, group); !ran) return ran;
-
-  if (observer_ && !rebuilding_ && (group.steps & bit(save))) show_spills(ops);
+  RegNum fp_set = k_no_reg;
+  FrameState::Anchor anchor;
+  bool settled = false;
+  const auto settle = [&] {
+    if (std::exchange(settled, true)) return;
+    if (steps & bit(set_fp)) fp_set = state_.fp();
+    state_.settle(old_sp_off);
+    anchor = state_.anchor();
+  };
+  for (unsigned left = steps & k_instruction; left != 0;) {
+    const unsigned now = in_order ? left : left & -left;
+    ops.rewind();
+    while (const unw_dyn_op_t* op = ops.next_op()) {
+      const unsigned step = step_of(*op);
+      if ((now & bit(step)) == 0) continue;
+      if (step >= save) settle();
+      if (!run_one(*op, ops.index(), step, anchor)) return false;
+    }
+    if (ops.failure()) return fail(*ops.failure());
+    left &= ~now;
+  }
+  settle();
+  if (observer_ && !rebuilding_ && (steps & bit(save))) show_spills(ops);
 
   // A frame pointer that is set without being saved costs its caller's value only. A lost return address ends the walk.
-  if (const Status fp = state_.judge_fp(fp_set); !fp && (observer_ || fp_set == arch_.ra))
-    if (const Status s = complain(fp.error(), fp_directive_); !s) return s;
-  const Status sp = state_.judge_sp();
-  const bool was_high = std::exchange(sp_high_, !sp);
-  return sp || was_high ? Status(Done{}) : complain(sp.error(), sp_directive_);
+  if (const Error* const fp = state_.judge_fp(fp_set); fp && (observer_ || fp_set == arch_.ra))
+    if (!complain(*fp, fp_directive_)) return false;
+  const Error* const sp = state_.judge_sp();
+  const bool was_high = std::exchange(sp_high_, sp != nullptr);
+  return !sp || was_high || complain(*sp, sp_directive_);
 }
 
-Status DirectiveMachine::run_step(RegionOps& ops, unsigned step, const Group& group) noexcept {
-  const FrameState::Anchor anchor = state_.anchor();
-  if (group.count <= group.first.size()) {
-    for (const Group::Member& member : std::span(group.first).first(group.count))
-      if (member.step == step)
-        if (const Status ran = run_one(member.op, member.index, step, anchor); !ran) return ran;
-    return Done{};
-  }
-  ops.rewind();
-  while (const unw_dyn_op_t* op = ops.next_op()) {
-    if (step_of(*op) != step) continue;
-    if (const Status ran = run_one(*op, ops.index(), step, anchor); !ran) return ran;
-  }
-  if (ops.failure()) return located(*ops.failure());
-  return Done{};
-}
-
-Status DirectiveMachine::run_one(const unw_dyn_op_t& op, std::uint32_t index, unsigned step,
-                                 const FrameState::Anchor& anchor) noexcept {
+[[gnu::always_inline]] inline bool DirectiveMachine::run_one(const unw_dyn_op_t& op, std::uint32_t index, unsigned step,
+                                                             const FrameState::Anchor& anchor) noexcept {
   if (step == set_fp) fp_directive_ = index;
   if (step == add_sp || step == reload_sp) sp_directive_ = index;
   if (step == pop_frames && !rebuilding_) pop_directive_ = index;
-  const Status ran = run_op(op, step, anchor);
-  return ran ? ran : complain(ran.error(), index);
+  const RegisterInfo* reg = sp_;
+  if (step != add_sp && step != pop_frames) {
+    reg = arch_.by_libunwind(op.reg);
+    if (const char* const wrong = wrong_register(op, reg, arch_)) return complain({ErrorCode::e_reg, 0, wrong}, index);
+  }
+  const Error* const error = run_op(op, step, reg->dwarf, anchor);
+  return !error || complain(*error, index);
 }
 
-Status DirectiveMachine::run_op(const unw_dyn_op_t& op, unsigned step, const FrameState::Anchor& anchor) noexcept {
-  if (step != add_sp && step != pop_frames)
-    if (const char* const wrong = wrong_register(op, arch_)) return Error{ErrorCode::e_reg, 0, wrong};
-  const auto number = [this](int libunwind) { return arch_.by_libunwind(libunwind)->dwarf; };
-  const auto value = [&op] { return static_cast<int>(op.val); };
+[[gnu::always_inline]] inline const Error* DirectiveMachine::run_op(const unw_dyn_op_t& op, unsigned step, RegNum reg,
+                                                                    const FrameState::Anchor& anchor) noexcept {
+  const auto value_register = [&] { return arch_.by_libunwind(static_cast<int>(op.val))->dwarf; };
   switch (step) {
     case reload_sp:
-      return state_.reload_sp(number(op.reg));
+      return state_.reload_sp(reg);
     case add_sp:
       return is_unknown(op) ? state_.lose_sp() : state_.add_sp(signed_value(op));
     case set_fp:
-      return state_.set_fp(number(value()));
+      return state_.set_fp(value_register());
     case add:
-      return is_unknown(op) ? state_.lose(number(op.reg)) : state_.add(number(op.reg), signed_value(op));
+      return is_unknown(op) ? state_.lose(reg) : state_.add(reg, signed_value(op));
     case save:
-      if (op.tag == UNW_DYN_SPILL_SP_REL) return state_.spill_sp(anchor, number(op.reg), signed_value(op));
-      if (op.tag == UNW_DYN_SPILL_FP_REL) return state_.spill_fp(anchor, number(op.reg), signed_value(op));
-      return state_.save(anchor, number(op.reg), number(value()));
+      if (op.tag == UNW_DYN_SPILL_SP_REL) return state_.spill_sp(anchor, reg, signed_value(op));
+      if (op.tag == UNW_DYN_SPILL_FP_REL) return state_.spill_fp(anchor, reg, signed_value(op));
+      return state_.save(anchor, reg, value_register());
     default:
-      if (signed_value(op) < 1) return Error{ErrorCode::e_pop, 0, "POP_FRAMES of 0"};
+      if (signed_value(op) < 1) return &k_no_pop;
       pops_ = op.val;
       return state_.pop_frames();
   }
@@ -341,27 +335,26 @@ Status DirectiveMachine::run_op(const unw_dyn_op_t& op, unsigned step, const Fra
 
 // Labels and region states.
 
-Status DirectiveMachine::copy_label(RegionOps& ops) noexcept {
+bool DirectiveMachine::copy_label(RegionOps& ops) noexcept {
   ops.rewind();
   while (const unw_dyn_op_t* op = ops.next_op()) {
     if (op->tag != UNW_DYN_COPY_STATE) continue;
-    const auto same_label = [op](const auto& r) { return r && r->label == op->val; };
-    const auto known = std::find_if(labels_.begin(), labels_.end(), same_label);
-    if (known != labels_.end()) {
-      state_ = (*known)->state;
+    const auto is_known = [op](const auto& label) { return label && label->label == op->val; };
+    if (is_known(first_label_) || is_known(latest_label_)) {
+      state_ = (is_known(first_label_) ? first_label_ : latest_label_)->state;
     } else {
       const auto set = find_label(op->val, {region_, ops.when()});
-      if (!set) return located(set.error());
+      if (!set) return fail(set.error());
       if (!*set) {
-        if (const Status s = complain(k_unknown_label, ops.index()); !s) return s;
+        if (!complain(k_unknown_label, ops.index())) return false;
         continue;
       }
-      if (const Status rebuilt = rebuild(**set); !rebuilt) return rebuilt;
+      if (!rebuild(**set)) return false;
     }
     copied_ = true;
     pops_ = 0;
   }
-  return Done{};
+  return true;
 }
 
 /// Other labels are rebuilt when they are copied.
@@ -369,8 +362,8 @@ void DirectiveMachine::remember_labels(RegionOps& ops) noexcept {
   ops.rewind();
   while (const unw_dyn_op_t* op = ops.next_op()) {
     if (op->tag != UNW_DYN_LABEL_STATE) continue;
-    const bool is_first = !labels_[0] || labels_[0]->label == op->val;
-    labels_[is_first ? 0 : 1] = Remembered{op->val, state_};
+    const bool is_first = !first_label_ || first_label_->label == op->val;
+    (is_first ? first_label_ : latest_label_) = Remembered{op->val, state_};
   }
 }
 
@@ -478,16 +471,15 @@ Result<std::uint32_t> DirectiveMachine::collect(Point point, std::uint32_t limit
   return n;
 }
 
-Status DirectiveMachine::rebuild(Point point) noexcept {
+bool DirectiveMachine::rebuild(Point point) noexcept {
   std::optional<Addr> alias;
   const Result<std::uint32_t> all = collect(point, std::numeric_limits<std::uint32_t>::max(), alias);
-  if (!all) return located(all.error());
+  if (!all) return fail(all.error());
   state_ = FrameState(arch_);
   if (alias) state_.become_alias(*alias);
   const std::uint64_t pops = pops_;
-  const std::int64_t unit = unit_;
   rebuilding_ = true;
-  Status ran = Done{};
+  bool ran = true;
   for (std::uint32_t end = *all; ran && end > 0;) {
     const std::uint32_t kept = static_cast<std::uint32_t>(stretches_.size());
     const std::uint32_t begin = end > kept ? end - kept : 0;
@@ -495,24 +487,21 @@ Status DirectiveMachine::rebuild(Point point) noexcept {
     end = begin;
     if (!ran || end == 0) break;
     const Result<std::uint32_t> rest = collect(point, end, alias);
-    if (!rest) ran = rest.error();
+    if (!rest) ran = fail(rest.error());
   }
   rebuilding_ = false;
   pops_ = pops;
-  unit_ = unit;
-  return ran ? ran : located(ran.error());
+  return ran;
 }
 
-Status DirectiveMachine::run_stretch(const Stretch& stretch) noexcept {
+bool DirectiveMachine::run_stretch(const Stretch& stretch) noexcept {
   RegionHeader region;
-  if (const Status read = header(stretch.region, region); !read) return read;
+  if (const Status read = header(stretch.region, region); !read) return fail(read.error());
   RegionOps ops(reader_, budget_);
-  if (const Status opened = ops.open(region); !opened) return opened;
-  while (ops.next_group() && ops.when() <= stretch.to) {
-    if (ops.when() < stretch.from) continue;
-    if (const Status ran = run_group(ops); !ran) return ran;
-  }
-  return ops.failure() ? Status(*ops.failure()) : Done{};
+  if (const Status opened = ops.open(region); !opened) return fail(opened.error());
+  while (ops.next_group() && ops.when() <= stretch.to)
+    if (ops.when() >= stretch.from && !run_group(ops)) return false;
+  return !ops.failure() || fail(*ops.failure());
 }
 
 }  // namespace jitunwind

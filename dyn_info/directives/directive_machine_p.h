@@ -36,8 +36,8 @@ class DirectiveObserver {
 };
 
 /// The reason why `op` is wrong in any state: the CPU does not have its registers, or they cannot be used so. Null:
-/// nothing is wrong. Every case is e_reg.
-const char* wrong_register(const unw_dyn_op_t& op, const Arch& arch) noexcept;
+/// nothing is wrong. Every case is e_reg. `reg`: op.reg of the CPU, null if it has none.
+const char* wrong_register(const unw_dyn_op_t& op, const RegisterInfo* reg, const Arch& arch) noexcept;
 
 class DirectiveMachine {
  public:
@@ -91,48 +91,38 @@ class DirectiveMachine {
     std::int64_t length;
   };
 
-  /// The directives of one instruction. Most groups have no more than the first ones, which need not be read again.
-  struct Group {
-    struct Member {
-      unw_dyn_op_t op;
-      std::uint32_t index;
-      unsigned step;
-    };
-    std::array<Member, 4> first;  // uninitialised from `count` on
-    std::size_t count = 0;
-    unsigned steps = 0;  ///< a bit for each step of any of them
-  };
-
   /// The stage that the run has reached: the place of the next region, the region's head, its inside.
   enum class Stage : std::uint8_t { unknown, between_regions, before_region, in_region };
 
-  Status find_regions() noexcept;
-  Status header(std::uint32_t region, RegionHeader& out) const noexcept;
-  Status go_to(std::int64_t x) noexcept;
-  Status locate_region() noexcept;
-  Status enter_region() noexcept;
-  Status run_region(std::int64_t x) noexcept;
-  Status leave_region() noexcept;
-  Status pop_states() noexcept;
+  // False: failure_ says why.
 
-  Status run_group(RegionOps& ops) noexcept;
-  Status run_instruction(RegionOps& ops, const Group& group) noexcept;
-  Status run_step(RegionOps& ops, unsigned step, const Group& group) noexcept;
-  Status run_one(const unw_dyn_op_t& op, std::uint32_t index, unsigned step, const FrameState::Anchor& anchor) noexcept;
-  Status run_op(const unw_dyn_op_t& op, unsigned step, const FrameState::Anchor& anchor) noexcept;
+  bool find_regions() noexcept;
+  bool go_to(std::int64_t x) noexcept;
+  bool locate_region() noexcept;
+  bool enter_region() noexcept;
+  bool run_region(std::int64_t x) noexcept;
+  bool leave_region() noexcept;
+  bool pop_states() noexcept;
+
+  bool run_group(RegionOps& ops) noexcept;
+  bool run_instruction(RegionOps& ops, unsigned steps, bool in_order) noexcept;
+  bool run_one(const unw_dyn_op_t& op, std::uint32_t index, unsigned step, const FrameState::Anchor& anchor) noexcept;
+  const Error* run_op(const unw_dyn_op_t& op, unsigned step, RegNum reg, const FrameState::Anchor& anchor) noexcept;
   unsigned step_of(const unw_dyn_op_t& op) const noexcept;
-  Status copy_label(RegionOps& ops) noexcept;
+  bool copy_label(RegionOps& ops) noexcept;
   void remember_labels(RegionOps& ops) noexcept;
+  bool rebuild(Point point) noexcept;
+  bool run_stretch(const Stretch& stretch) noexcept;
+  bool fail(const Error& error) noexcept;
+  /// Reports the error to the observer. False: there is none, and the run fails.
+  bool complain(const Error& error, std::uint32_t directive) noexcept;
 
+  Status header(std::uint32_t region, RegionHeader& out) const noexcept;
   Status control(Point until, Control& out) noexcept;
   Result<std::optional<Point>> find_label(unw_word_t label, Point before) noexcept;
   Result<std::uint32_t> find_popped(std::uint32_t region, std::uint64_t n) noexcept;
-  Status rebuild(Point point) noexcept;
   Result<std::uint32_t> collect(Point point, std::uint32_t limit, std::optional<Addr>& alias) noexcept;
-  Status run_stretch(const Stretch& stretch) noexcept;
 
-  Error located(const Error& error) const noexcept;
-  Status complain(const Error& error, std::uint32_t directive) noexcept;
   void show_state(int directive, std::int64_t unit) noexcept;
   void show_spills(RegionOps& ops) noexcept;
 
@@ -175,7 +165,7 @@ class DirectiveMachine {
   FrameState entry_;
 
   // The label that was set first, which every early return of a function copies, and the latest one.
-  std::array<std::optional<Remembered>, 2> labels_;
+  std::optional<Remembered> first_label_, latest_label_;
   std::array<Stretch, 32> stretches_;  // the earliest stretches that collect() met, latest first
 };
 

@@ -14,18 +14,17 @@ std::int64_t minus(std::int64_t a, std::int64_t b) noexcept {
 }
 
 constexpr Error k_alias_state{ErrorCode::e_alias_state, 0, "SP or FP arithmetic on a state taken over by ALIAS"};
+constexpr Error k_no_source{ErrorCode::e_no_fp, 0, "SP can be reloaded only from the frame pointer or its slot"};
+constexpr Error k_unknown_sp{ErrorCode::e_fp_unknown, 0, "frame pointer set from an SP of unknown distance"};
+constexpr Error k_other_register{ErrorCode::e_add_reg, 0, "ADD to a register that is neither SP nor the frame pointer"};
+constexpr Error k_no_frame_pointer{ErrorCode::e_no_fp, 0, "SPILL_FP_REL without a frame pointer"};
+constexpr Error k_clobbered{ErrorCode::e_fp_clobber, 0, "frame pointer register overwritten before it is saved"};
+constexpr Error k_sp_too_high{ErrorCode::e_sp_high, 0, "stack pointer raised above its value at entry"};
 
 }  // namespace
 
 FrameState::FrameState(const Arch& arch) noexcept : arch_(&arch), sp_off_(arch.entry_cfa) {
   if (arch.ra_in_memory) put(arch.ra, Place::at_cfa, arch.entry_ra);
-}
-
-void FrameState::put(RegNum reg, Place place, std::int64_t value) noexcept {
-  const std::size_t c = column(reg);
-  changed_ |= std::uint64_t{1} << c;
-  places_[c] = place;
-  values_[c] = value;
 }
 
 bool FrameState::ra_at_entry() const noexcept {
@@ -34,8 +33,8 @@ bool FrameState::ra_at_entry() const noexcept {
   return changed(c) && places_[c] == Place::at_cfa && values_[c] == arch_->entry_ra;
 }
 
-Status FrameState::reload_sp(RegNum from) noexcept {
-  if (is_alias_) return k_alias_state;
+const Error* FrameState::reload_sp(RegNum from) noexcept {
+  if (is_alias_) return &k_alias_state;
   if (fp_ != k_no_reg && from == fp_) {
     sp_off_ = fp_off_;
     if (!arch_->by_dwarf(from)->preserved) end_fp();
@@ -43,67 +42,66 @@ Status FrameState::reload_sp(RegNum from) noexcept {
     sp_off_ = slot_off_;
     has_slot_ = false;
   } else {
-    return Error{ErrorCode::e_no_fp, 0, "SP can be reloaded only from the frame pointer or its slot"};
+    return &k_no_source;
   }
-  return Done{};
+  return nullptr;
 }
 
-Status FrameState::add_sp(std::int64_t value) noexcept {
-  if (is_alias_) return k_alias_state;
+const Error* FrameState::add_sp(std::int64_t value) noexcept {
+  if (is_alias_) return &k_alias_state;
   if (has_slot_) slot_ = minus(slot_, value);
   if (sp_off_) {
     *sp_off_ = minus(*sp_off_, value);
-    return Done{};
+    return nullptr;
   }
   for (std::uint64_t left = changed_; left != 0; left &= left - 1) {
     const auto c = static_cast<std::size_t>(std::countr_zero(left));
     if (places_[c] == Place::at_sp) values_[c] = minus(values_[c], value);
   }
-  return Done{};
+  return nullptr;
 }
 
 /// Values relative to SP are lost with it.
-Status FrameState::lose_sp() noexcept {
-  if (is_alias_) return k_alias_state;
+const Error* FrameState::lose_sp() noexcept {
+  if (is_alias_) return &k_alias_state;
   sp_off_.reset();
   has_slot_ = false;
   for (std::uint64_t left = changed_; left != 0; left &= left - 1) {
     const auto c = static_cast<std::size_t>(std::countr_zero(left));
     if (places_[c] == Place::at_sp) places_[c] = Place::undefined;
   }
-  return Done{};
+  return nullptr;
 }
 
-Status FrameState::set_fp(RegNum fp) noexcept {
-  if (is_alias_) return k_alias_state;
-  if (!sp_off_) return Error{ErrorCode::e_fp_unknown, 0, "frame pointer set from an SP of unknown distance"};
+const Error* FrameState::set_fp(RegNum fp) noexcept {
+  if (is_alias_) return &k_alias_state;
+  if (!sp_off_) return &k_unknown_sp;
   fp_ = fp;
   fp_off_ = *sp_off_;
-  return Done{};
+  return nullptr;
 }
 
-Status FrameState::add(RegNum reg, std::int64_t value) noexcept {
-  if (is_alias_) return k_alias_state;
+const Error* FrameState::add(RegNum reg, std::int64_t value) noexcept {
+  if (is_alias_) return &k_alias_state;
   if (fp_ != k_no_reg && reg == fp_) {
     fp_off_ = minus(fp_off_, value);
   } else if (arch_->sign_state != k_no_reg && reg == arch_->sign_state) {
     ra_signed_ ^= (value & 1) != 0;
   } else {
-    return Error{ErrorCode::e_add_reg, 0, "ADD to a register that is neither SP nor the frame pointer"};
+    return &k_other_register;
   }
-  return Done{};
+  return nullptr;
 }
 
-Status FrameState::lose(RegNum reg) noexcept {
-  const Status known = add(reg, 0);
-  if (known && reg == fp_) end_fp();
-  return known;
+const Error* FrameState::lose(RegNum reg) noexcept {
+  const Error* const unknown = add(reg, 0);
+  if (!unknown && reg == fp_) end_fp();
+  return unknown;
 }
 
 /// Slots in [old SP, new SP) are free again: the register holds the caller's value. If the old SP is unknown, every
 /// slot below the new one is free, and so is every slot that was relative to the old one.
-void FrameState::settle(std::optional<std::int64_t> old_sp_off) noexcept {
-  if (is_alias_ || !sp_off_ || (old_sp_off && *sp_off_ >= *old_sp_off)) return;
+void FrameState::settle_freed(std::optional<std::int64_t> old_sp_off) noexcept {
   const std::int64_t sp = minus(0, *sp_off_);
   const std::size_t ra = column(arch_->ra);
   for (std::uint64_t left = changed_; left != 0; left &= left - 1) {
@@ -117,18 +115,18 @@ void FrameState::settle(std::optional<std::int64_t> old_sp_off) noexcept {
   }
 }
 
-Status FrameState::save(const Anchor& anchor, RegNum reg, RegNum in) noexcept {
+const Error* FrameState::save(const Anchor& anchor, RegNum reg, RegNum in) noexcept {
   if (reg != in) {
     put(reg, Place::in_reg, in);
-    return Done{};
+    return nullptr;
   }
   put(reg, Place::same, 0);
   if (anchor.fp == reg) end_fp();
-  return Done{};
+  return nullptr;
 }
 
-Status FrameState::spill_sp(const Anchor& anchor, RegNum reg, std::int64_t offset) noexcept {
-  if (is_alias_) return k_alias_state;
+const Error* FrameState::spill_sp(const Anchor& anchor, RegNum reg, std::int64_t offset) noexcept {
+  if (is_alias_) return &k_alias_state;
   if (reg == arch_->sp) {
     // The slot has a copy of the frame pointer, or else of SP itself. If neither is known, its value is unknown.
     has_slot_ = anchor.fp != k_no_reg || anchor.sp_off;
@@ -140,39 +138,36 @@ Status FrameState::spill_sp(const Anchor& anchor, RegNum reg, std::int64_t offse
   } else {
     put(reg, Place::at_sp, offset);
   }
-  return Done{};
+  return nullptr;
 }
 
-Status FrameState::spill_fp(const Anchor& anchor, RegNum reg, std::int64_t offset) noexcept {
-  if (is_alias_) return k_alias_state;
-  if (anchor.fp == k_no_reg) return Error{ErrorCode::e_no_fp, 0, "SPILL_FP_REL without a frame pointer"};
+const Error* FrameState::spill_fp(const Anchor& anchor, RegNum reg, std::int64_t offset) noexcept {
+  if (is_alias_) return &k_alias_state;
+  if (anchor.fp == k_no_reg) return &k_no_frame_pointer;
   put(reg, Place::at_cfa, minus(offset, anchor.fp_off));
-  return Done{};
+  return nullptr;
 }
 
-Status FrameState::pop_frames() noexcept {
-  if (is_alias_) return k_alias_state;
+const Error* FrameState::pop_frames() noexcept {
+  if (is_alias_) return &k_alias_state;
   const std::optional<std::int64_t> old = sp_off_;
   sp_off_ = arch_->entry_cfa;
   has_slot_ = false;
   end_fp();
   settle(old);
-  return Done{};
+  return nullptr;
 }
 
-Status FrameState::judge_fp(RegNum set) noexcept {
-  if (is_alias_ || set == k_no_reg || set != fp_) return Done{};
+const Error* FrameState::judge_set_fp(RegNum set) noexcept {
+  if (is_alias_ || set != fp_) return nullptr;
   const std::size_t c = column(set);
-  if (changed(c) && places_[c] != Place::same) return Done{};
-  if (set != arch_->ra && !arch_->by_dwarf(set)->preserved) return Done{};
+  if (changed(c) && places_[c] != Place::same) return nullptr;
+  if (set != arch_->ra && !arch_->by_dwarf(set)->preserved) return nullptr;
   put(set, Place::undefined, 0);
-  return Error{ErrorCode::e_fp_clobber, 0, "frame pointer register overwritten before it is saved"};
+  return &k_clobbered;
 }
 
-Status FrameState::judge_sp() const noexcept {
-  if (is_alias_ || !sp_off_ || *sp_off_ >= arch_->entry_cfa || !ra_at_entry()) return Done{};
-  return Error{ErrorCode::e_sp_high, 0, "stack pointer raised above its value at entry"};
-}
+const Error* FrameState::judge_high_sp() const noexcept { return ra_at_entry() ? &k_sp_too_high : nullptr; }
 
 void FrameState::become_alias(Addr at) noexcept {
   is_alias_ = true;

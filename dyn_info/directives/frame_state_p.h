@@ -16,8 +16,8 @@ namespace jitunwind {
 /// overflowing.
 ///
 /// Directives of one instruction are applied in this order, whatever their order in the list: reload_sp, add_sp,
-/// set_fp, add, settle, then save, spill_sp and spill_fp, then pop_frames, then judge. Each function returns the
-/// directive's error, and then leaves the state as it was; Error::at stays 0.
+/// set_fp, add, settle, then save, spill_sp and spill_fp, then pop_frames, then judge. Each function returns null, or
+/// the directive's error, and then leaves the state as it was. Error::at is 0, and the error is a constant.
 class FrameState {
  public:
   /// SP and FP as the saves of one instruction use them; the saves may end the frame pointer, in any order.
@@ -30,25 +30,29 @@ class FrameState {
   /// The state at a procedure's first instruction.
   explicit FrameState(const Arch& arch) noexcept;
 
-  Status reload_sp(RegNum from) noexcept;
-  Status add_sp(std::int64_t value) noexcept;
-  Status lose_sp() noexcept;
-  Status set_fp(RegNum fp) noexcept;
-  Status add(RegNum reg, std::int64_t value) noexcept;
-  Status lose(RegNum reg) noexcept;
+  const Error* reload_sp(RegNum from) noexcept;
+  const Error* add_sp(std::int64_t value) noexcept;
+  const Error* lose_sp() noexcept;
+  const Error* set_fp(RegNum fp) noexcept;
+  const Error* add(RegNum reg, std::int64_t value) noexcept;
+  const Error* lose(RegNum reg) noexcept;
   /// The deallocation rule: SP was CFA - old_sp_off when the instruction began.
-  void settle(std::optional<std::int64_t> old_sp_off) noexcept;
+  void settle(std::optional<std::int64_t> old_sp_off) noexcept {
+    if (!is_alias_ && sp_off_ && (!old_sp_off || *sp_off_ < *old_sp_off)) settle_freed(old_sp_off);
+  }
 
   Anchor anchor() const noexcept { return {sp_off_, fp_, fp_off_}; }
-  Status save(const Anchor& anchor, RegNum reg, RegNum in) noexcept;
-  Status spill_sp(const Anchor& anchor, RegNum reg, std::int64_t offset) noexcept;
-  Status spill_fp(const Anchor& anchor, RegNum reg, std::int64_t offset) noexcept;
-  Status pop_frames() noexcept;
+  const Error* save(const Anchor& anchor, RegNum reg, RegNum in) noexcept;
+  const Error* spill_sp(const Anchor& anchor, RegNum reg, std::int64_t offset) noexcept;
+  const Error* spill_fp(const Anchor& anchor, RegNum reg, std::int64_t offset) noexcept;
+  const Error* pop_frames() noexcept;
 
   /// Judges the register that became frame pointer in this instruction; k_no_reg: none did. Error e_fp_clobber: it was
   /// not saved before, and the caller's value is lost from now on.
-  Status judge_fp(RegNum set) noexcept;
-  Status judge_sp() const noexcept;
+  const Error* judge_fp(RegNum set) noexcept { return set == k_no_reg ? nullptr : judge_set_fp(set); }
+  const Error* judge_sp() const noexcept {
+    return is_alias_ || !sp_off_ || *sp_off_ >= arch_->entry_cfa ? nullptr : judge_high_sp();
+  }
 
   /// Becomes the row at another address, which is not looked up yet.
   void become_alias(Addr at) noexcept;
@@ -78,7 +82,15 @@ class FrameState {
 
   std::size_t column(RegNum reg) const noexcept { return static_cast<std::size_t>(arch_->column(reg)); }
   Place place(RegNum reg) const noexcept { return places_[column(reg)]; }
-  void put(RegNum reg, Place place, std::int64_t value) noexcept;
+  void put(RegNum reg, Place place, std::int64_t value) noexcept {
+    const std::size_t c = column(reg);
+    changed_ |= std::uint64_t{1} << c;
+    places_[c] = place;
+    values_[c] = value;
+  }
+  void settle_freed(std::optional<std::int64_t> old_sp_off) noexcept;
+  const Error* judge_set_fp(RegNum set) noexcept;
+  const Error* judge_high_sp() const noexcept;
   void end_fp() noexcept { fp_ = k_no_reg; }
   RegRule rule_at(std::size_t column) const noexcept;
   bool changed(std::size_t column) const noexcept { return (changed_ >> column & 1) != 0; }

@@ -75,7 +75,6 @@ const unw_dyn_op_t* RegionOps::read_op(std::uint32_t i) noexcept {
   }
   chunk_ = *read;
   chunk_first_ = i;
-  --budget_.ops_left;
   return &chunk_[0];
 }
 
@@ -86,20 +85,26 @@ Status RegionOps::open(const RegionHeader& region) noexcept {
   sorted_ = true;
   alias_when_ = k_when_end;
   unknown_tag_.reset();
-  bool stopped = region.op_count <= k_max_ops;
-  rewind_list();
-  for (std::int64_t before = k_when_entry; const unw_dyn_op_t* op = next_listed(); before = listed_when_) {
-    if (op->tag == UNW_DYN_STOP) {
-      count_ = index_;
-      stopped = true;
-      break;
+  last_when_ = region.length() - 1;
+  std::int64_t latest = k_when_entry;
+  for (std::uint32_t i = 0; i < count_;) {
+    const unw_dyn_op_t* next = op(i);
+    if (!next) return *failure_;
+    for (const std::uint32_t end = std::min(count_, end_of_chunk()); i < end; ++i, ++next) {
+      if (next->tag == UNW_DYN_STOP) {
+        count_ = i;
+        break;
+      }
+      const std::int64_t when = effective_when(*next, latest);
+      if (when < latest) sorted_ = false;
+      latest = std::max(latest, when);
+      if (next->tag == UNW_DYN_ALIAS) alias_when_ = std::min(alias_when_, when);
+      if (static_cast<std::uint8_t>(next->tag) > UNW_DYN_ALIAS && !unknown_tag_) unknown_tag_ = i;
     }
-    if (listed_when_ < before) sorted_ = false;
-    if (op->tag == UNW_DYN_ALIAS) alias_when_ = std::min(alias_when_, listed_when_);
-    if ((op->tag < 0 || op->tag > UNW_DYN_ALIAS) && !unknown_tag_) unknown_tag_ = index_;
   }
-  if (failure_) return *failure_;
-  if (!stopped) return Error{ErrorCode::too_deep, region.at, "region with too many directives and no STOP"};
+  budget_.take(count_ + 1);
+  if (count_ == k_max_ops && region.op_count > k_max_ops)
+    return Error{ErrorCode::too_deep, region.at, "region with too many directives and no STOP"};
   when_ = k_when_entry - 1;
   group_begin_ = group_end_ = order_size_ = 0;
   all_indexed_ = by_search_ = false;
@@ -110,15 +115,17 @@ bool RegionOps::next_group() noexcept { return sorted_ ? next_sorted_group() : n
 
 bool RegionOps::next_sorted_group() noexcept {
   group_begin_ = group_end_;
-  std::int64_t latest = std::max(when_, k_when_entry);
-  for (; group_end_ < count_; ++group_end_) {
-    const unw_dyn_op_t* const next = op(group_end_);
+  if (group_begin_ == count_) return false;
+  const unw_dyn_op_t* next = op(group_begin_);
+  if (!next) return false;
+  when_ = effective_when(*next, std::max(when_, k_when_entry));
+  while (++group_end_ < count_) {
+    next = op(group_end_);
     if (!next) return false;
-    const std::int64_t when = effective_when(*next, latest);
-    if (group_end_ != group_begin_ && when != when_) break;
-    when_ = latest = when;
+    if (effective_when(*next, when_) != when_) break;
   }
-  return group_end_ != group_begin_;
+  budget_.take(group_end_ - group_begin_);
+  return true;
 }
 
 /// Indexes the k_indexed earliest directives at `when` or later, in the order of when and list.

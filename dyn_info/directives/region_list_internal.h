@@ -79,6 +79,7 @@ class MemoryRegionReader final : public RegionReader {
 /// all directives that a region may have, in almost any order.
 struct WorkBudget {
   std::uint32_t ops_left = 1u << 26;
+  void take(std::uint32_t ops) noexcept { ops_left -= std::min(ops, ops_left); }
 };
 
 /// The directives of one region up to STOP, in groups of one effective `when`, earliest first. The list may be in any
@@ -117,8 +118,9 @@ class RegionOps {
   }
   const unw_dyn_op_t* next_listed() noexcept {
     if (position_ == count_) return nullptr;
-    const unw_dyn_op_t* const found = op(position_);
+    const unw_dyn_op_t* const found = budget_.ops_left == 0 ? read_op(position_) : op(position_);
     if (!found) return nullptr;
+    budget_.take(1);
     index_ = position_++;
     listed_when_ = effective_when(*found, latest_);
     latest_ = std::max(latest_, listed_when_);
@@ -130,7 +132,6 @@ class RegionOps {
   std::uint32_t index() const noexcept { return index_; }
 
   std::uint32_t count() const noexcept { return count_; }
-  bool sorted() const noexcept { return sorted_; }
   /// Effective `when` of the first ALIAS.
   std::optional<std::int64_t> alias_when() const noexcept {
     return alias_when_ == k_when_end ? std::nullopt : std::optional(alias_when_);
@@ -147,16 +148,16 @@ class RegionOps {
   };
 
   const unw_dyn_op_t* op(std::uint32_t i) noexcept {
-    if (budget_.ops_left == 0 || i - chunk_first_ >= chunk_.size()) return read_op(i);
-    --budget_.ops_left;
-    return &chunk_[i - chunk_first_];
+    return i - chunk_first_ < chunk_.size() ? &chunk_[i - chunk_first_] : read_op(i);
   }
+  std::uint32_t end_of_chunk() const noexcept { return chunk_first_ + static_cast<std::uint32_t>(chunk_.size()); }
+  /// Fails if no work is left.
   const unw_dyn_op_t* read_op(std::uint32_t i) noexcept;
   /// docs/directives.md "When a directive takes effect". `latest`: the latest when of the directives before it in the
   /// list. An empty region has no instruction but its entry: k_when_entry = length - 1.
   std::int64_t effective_when(const unw_dyn_op_t& op, std::int64_t latest) const noexcept {
     if (op.tag == UNW_DYN_LABEL_STATE && op.when < 0) return latest;
-    return std::max(std::min<std::int64_t>(op.when, region_.length() - 1), k_when_entry);
+    return std::max(std::min<std::int64_t>(op.when, last_when_), k_when_entry);
   }
   bool next_sorted_group() noexcept;
   const unw_dyn_op_t* next_indexed_op() noexcept;
@@ -168,6 +169,7 @@ class RegionOps {
   WorkBudget& budget_;
   RegionHeader region_{};
   std::uint32_t count_ = 0;
+  std::int64_t last_when_ = 0;  // of the region's last instruction
   bool sorted_ = true;
   std::int64_t alias_when_ = k_when_end;
   std::optional<std::uint32_t> unknown_tag_;

@@ -176,7 +176,8 @@ void Validator::check_directive(const unw_dyn_op_t& op, const Place& place, std:
   if (op.tag == UNW_DYN_ADD && op.reg == arch_.by_dwarf(arch_.sp)->libunwind &&
       static_cast<std::int64_t>(op.val) % arch_.sp_granularity != 0)
     add(ErrorCode::e_add_align, place, "not a multiple of " + std::to_string(arch_.sp_granularity) + " bytes");
-  if (const char* const wrong = wrong_register(op, arch_)) add(ErrorCode::e_reg, place, wrong);
+  if (const char* const wrong = wrong_register(op, arch_.by_libunwind(op.reg), arch_))
+    add(ErrorCode::e_reg, place, wrong);
 }
 
 void Validator::spill(const Place& place, RegNum reg, std::optional<std::int64_t> above_sp, const FrameState& state) {
