@@ -33,8 +33,9 @@ class ShapeKey {
   std::size_t bytes_of_shape() const noexcept { return sizeof(CodeShape) + bytes().size(); }
   std::uint64_t hash() const noexcept {
     std::uint64_t hash = 0;
-    for (std::size_t i = 0; i < count_; ++i) hash = hash_with(hash, words_[i]) ^ hash >> 32;
-    return hash;
+    std::size_t i = 0;
+    for (; i + 1 < count_; i += 2) hash = hash_with(hash, words_[i] ^ spread(words_[i + 1]));
+    return i < count_ ? hash_with(hash, words_[i]) : hash;
   }
   bool is_of(const CodeShape& shape) const noexcept {
     return shape.words == count_ && std::memcmp(shape.contents(), words_.data(), bytes().size()) == 0;
@@ -97,20 +98,14 @@ class ShapeKey {
   }
   bool put_region(const RegionHeader& region) noexcept {
     if (count_ == words_.size()) return false;
-    std::uint64_t& head = words_[count_++];
-    head = static_cast<std::uint64_t>(region.insn_count) << 32;
-    std::array<unw_dyn_op_t, 1> buffer;
-    for (std::uint32_t i = 0; i < region.op_count;) {
-      const auto ops = k_regions.read_ops(region, i, buffer);
-      if (!ops) return false;
-      for (const unw_dyn_op_t& op : *ops) {
-        if (op.tag == UNW_DYN_STOP) return true;
-        if (op.tag == UNW_DYN_ALIAS || words_.size() - count_ < k_words_of_op) return false;
-        std::memcpy(&words_[count_], &op, sizeof op);
-        count_ += k_words_of_op;
-        ++head, ++i;
-      }
-    }
+    const auto* const ops = reinterpret_cast<const unw_dyn_region_info_t*>(static_cast<std::uintptr_t>(region.at))->op;
+    const auto room = static_cast<std::uint32_t>((words_.size() - count_ - 1) / k_words_of_op);
+    std::uint32_t size = 0;
+    for (; size < region.op_count && ops[size].tag != UNW_DYN_STOP; ++size)
+      if (size == room || ops[size].tag == UNW_DYN_ALIAS) return false;
+    words_[count_++] = (static_cast<std::uint64_t>(region.insn_count) << 32) + size;
+    std::memcpy(&words_[count_], ops, size * sizeof *ops);
+    count_ += size * k_words_of_op;
     return true;
   }
 
@@ -173,12 +168,12 @@ class RegisteredShapes final : public CodeShapes {
       const CodeShape* const shape = by_number(*known.shape);
       return shape ? shape->place(known.procedure, at) : AlikePlace{};
     }
-    return place_of_new(at);
+    return known.procedure.empty() ? AlikePlace{} : place_of_new(known.key, at);
   }
 
  private:
-  [[gnu::noinline]] static AlikePlace place_of_new(Addr at) noexcept {
-    const ProcedureHold hold(at);
+  [[gnu::noinline]] static AlikePlace place_of_new(RegistrationKey key, Addr at) noexcept {
+    const ProcedureHold hold(key);
     return hold.info() ? jitunwind::place_of(hold, at) : AlikePlace{};
   }
 };

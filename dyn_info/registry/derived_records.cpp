@@ -216,7 +216,8 @@ DerivedAnswer find_derived(std::uint64_t pc) noexcept {
 
 ShapeAnswer find_noted_shape(std::uint64_t pc) noexcept {
   return read_beside_writers(pc, ShapeAnswer{}, [](const auto& answer, AddrRange procedure) {
-    return ShapeAnswer{registry_state.derived.shape(answer.node, answer.state.registration()), procedure};
+    const RegistrationKey key{answer.state.registration(), answer.node};
+    return ShapeAnswer{registry_state.derived.shape(key.node, key.registration), procedure, key};
   });
 }
 

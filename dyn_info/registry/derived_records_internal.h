@@ -188,7 +188,8 @@ bool has_one_derived(const ProcedureHold& hold) noexcept;
 /// The shape that is noted for the newest procedure that covers an address.
 struct ShapeAnswer {
   std::optional<std::uint32_t> shape;  ///< none: nothing is noted, or no procedure covers the address
-  AddrRange procedure{};
+  AddrRange procedure{};               ///< empty: none covers it
+  RegistrationKey key{};
 };
 /// Reads nothing of the descriptor, so it needs no hold. Signal-safe.
 ShapeAnswer find_noted_shape(std::uint64_t pc) noexcept;
