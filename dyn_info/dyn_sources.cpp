@@ -8,6 +8,7 @@
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/dyn_info/row_listener_internal.h"
 #include "jitunwind/unwind_core/address_space.h"
+#include "jitunwind/unwind_core/kept/compact_row_internal.h"
 #include "jitunwind/unwind_core/memory/local.h"
 
 namespace jitunwind {
@@ -18,6 +19,14 @@ constinit const LocalMemory k_memory;
 
 constexpr Error k_no_hold{ErrorCode::too_deep, 0, "look-ups of registered procedures nested too deeply"};
 
+bool find_compact(const unw_dyn_info_t& info, Addr at, CompactAnswer& answer, FrameRow& row) noexcept {
+  answer.is_found = find_compact_row(info, answer.layout, at, answer.row, row.range);
+  if (!answer.is_found) return false;
+  row.origin = RowOrigin::dyn_directives;
+  row.keeps_by = KeepsBy::code;
+  return true;
+}
+
 class RegisteredProcedures final : public Procedures {
  public:
   constexpr RegisteredProcedures() = default;
@@ -26,10 +35,10 @@ class RegisteredProcedures final : public Procedures {
     const ProcedureHold hold(at);
     if (hold.failed()) return k_no_hold;
     if (!hold.info() || matches_nothing(*hold.info(), lookup.space.arch)) return RowAnswer::none;
-    const auto answer = ask_procedure(*hold.info(), parts_of_registered(*hold.info()), at, lookup, row, outcome);
     // Nothing comes between the row and its place, because both are of what is held.
-    if (lookup.compact && at == lookup.at.lookup()) lookup.alike = place_of(hold, at).at();
-    return answer;
+    if (lookup.compact) lookup.alike = place_of(hold, at).at();
+    if (lookup.compact && find_compact(*hold.info(), at, *lookup.compact, row)) return RowAnswer::row;
+    return ask_procedure(*hold.info(), parts_of_registered(*hold.info()), at, lookup, row, outcome);
   }
 };
 constexpr RegisteredProcedures k_registered;

@@ -233,6 +233,7 @@ Found find_row(const Procedures& procedures, Lookup& lookup, FrameRow& out) noex
       if (alias) outcome.state.add_changes(*alias);
       alias = outcome.state;
       at = *alias->alias();
+      lookup.compact = nullptr;  // what it leads to is not the row
       continue;
     }
     if (*answer == RowAnswer::directives)

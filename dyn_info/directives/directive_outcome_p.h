@@ -8,6 +8,9 @@
 
 namespace jitunwind {
 
+class CompactLayout;
+struct CompactRow;
+
 struct DirectiveOutcome {
   explicit DirectiveOutcome(const Arch& arch) noexcept : state(arch) {}
   FrameState state;
@@ -20,6 +23,11 @@ Status run_directives(const RegionReader& reader, Addr regions, AddrRange proced
                       DirectiveOutcome& out) noexcept;
 /// The procedure is one of this process, in format DYNAMIC.
 Status run_directives(const unw_dyn_info_t& info, const Arch& arch, Addr lookup, DirectiveOutcome& out) noexcept;
+
+/// The row at `at`, CodeAddress::lookup(), of a procedure of this process, and where it holds. False: its directives
+/// have to be run. Signal-safe.
+bool find_compact_row(const unw_dyn_info_t& info, const CompactLayout& layout, Addr at, CompactRow& out,
+                      AddrRange& range) noexcept;
 
 /// `regions`: address of the first one for `reader`, or 0.
 LsdaExtension lsda_extension(const RegionReader& reader, Addr regions) noexcept;

@@ -26,6 +26,14 @@ inline constexpr std::int64_t k_when_entry = -1;
 /// A time later than every directive.
 inline constexpr std::int64_t k_when_end = std::numeric_limits<std::int64_t>::max();
 
+/// docs/directives.md "When a directive takes effect". `last`: when of the region's last instruction; an empty region
+/// has none but its entry: k_when_entry = length - 1. `latest`: the latest when of the directives before it in the
+/// list.
+inline std::int64_t effective_when(const unw_dyn_op_t& op, std::int64_t last, std::int64_t latest) noexcept {
+  if (op.tag == UNW_DYN_LABEL_STATE && op.when < 0) return latest;
+  return std::max(std::min<std::int64_t>(op.when, last), k_when_entry);
+}
+
 struct RegionHeader {
   Addr at = 0;
   Addr next = 0;  ///< 0: last region
@@ -153,11 +161,8 @@ class RegionOps {
   std::uint32_t end_of_chunk() const noexcept { return chunk_first_ + static_cast<std::uint32_t>(chunk_.size()); }
   /// Fails if no work is left.
   const unw_dyn_op_t* read_op(std::uint32_t i) noexcept;
-  /// docs/directives.md "When a directive takes effect". `latest`: the latest when of the directives before it in the
-  /// list. An empty region has no instruction but its entry: k_when_entry = length - 1.
   std::int64_t effective_when(const unw_dyn_op_t& op, std::int64_t latest) const noexcept {
-    if (op.tag == UNW_DYN_LABEL_STATE && op.when < 0) return latest;
-    return std::max(std::min<std::int64_t>(op.when, last_when_), k_when_entry);
+    return jitunwind::effective_when(op, last_when_, latest);
   }
   bool next_sorted_group() noexcept;
   const unw_dyn_op_t* next_indexed_op() noexcept;

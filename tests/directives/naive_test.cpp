@@ -5,8 +5,10 @@
 #include <algorithm>
 
 #include "jitunwind/dyn_info/directives/directive_run_internal.h"
+#include "jitunwind/unwind_core/kept/compact_row_internal.h"
 #include "tests/directives/naive_directives.h"
 #include "tests/directives/random_description.h"
+#include "tests/support/emulated.h"
 
 namespace jitunwind::test {
 namespace {
@@ -77,6 +79,49 @@ std::string text_of(const Status& status, const DirectiveOutcome& outcome, const
   const Status made = status ? make_row(outcome, row) : status;
   return rows::outcome_text(made, row, arch) + " from " + std::to_string(row.range.begin) + " to " +
          std::to_string(row.range.end);
+}
+
+/// Makes some directives those of the instruction before, and saves some registers in what that instruction frees.
+void join_instructions(RandomDescription& d, std::mt19937_64& random) {
+  for (rows::CaseRegion& region : d.regions)
+    for (std::size_t i = 1; i < region.ops.size(); ++i) {
+      unw_dyn_op_t &op = region.ops[i], &before = region.ops[i - 1];
+      if (random() % 4 != 0) continue;
+      op.when = before.when;
+      if (op.tag != UNW_DYN_SPILL_SP_REL || before.tag != UNW_DYN_ADD || random() % 4 != 0) continue;
+      before.val = 16;
+      op.val = static_cast<unw_word_t>(-8);
+    }
+}
+
+/// The short way to a compact row gives the machine's, and where it holds, or leaves it to the machine.
+TEST(Directives, CompactRowsAreTheMachines) {
+  for (const Arch* arch : all_arches()) {
+    const CompactLayout layout(*arch);
+    std::mt19937_64 random(20261127);
+    std::size_t compacted = 0, told = 0;
+    for (std::size_t i = 0; i < repetitions(8000); ++i) {
+      RandomDescription d = random_description(*arch, random, i % 8 == 0 ? Extremes::all : Extremes::none);
+      if (i % 2 == 0) join_instructions(d, random);
+      const rows::CaseProcedure procedure(d.regions, {k_code, k_code + d.size});
+      for (Addr at = k_code; at < k_code + d.size; at += arch->unit) {
+        FrameRow row;
+        const Status status = directive_row(procedure.info(), *arch, CodeAddress::interrupted(at), nullptr, row);
+        CompactRow expected, found;
+        AddrRange range;
+        const bool is_compact = status && compact(row, layout, expected);
+        compacted += is_compact;
+        if (!find_compact_row(procedure.info(), layout, at, found, range)) continue;
+        ++told;
+        ASSERT_TRUE(is_compact && found == expected && range == row.range)
+            << text_of(d, *arch) << "\n+" << std::hex << at - k_code << ": " << rows::outcome_text(status, row, *arch)
+            << "\nfound: " << to_text(expand(found, layout), *arch) << " from " << range.begin << " to " << range.end
+            << ", not from " << row.range.begin << " to " << row.range.end;
+      }
+    }
+    EXPECT_GE(2 * told, compacted) << arch->name;
+    EXPECT_EQ(told == 0, layout.size() == 0) << arch->name;
+  }
 }
 
 /// One run through all addresses gives at each what a run to it alone gives, even if some addresses are left out.

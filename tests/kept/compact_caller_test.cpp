@@ -1,6 +1,6 @@
 // Compact rows of this machine, compared with the rows they are made of: they find the same caller, register by
 // register, with the same places.
-#include "jitunwind/unwind_core/kept/compact_row_p.h"
+#include "jitunwind/unwind_core/kept/compact_row_internal.h"
 
 #include <gtest/gtest.h>
 

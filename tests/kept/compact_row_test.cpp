@@ -1,5 +1,5 @@
 // The rows that compact rows hold, and those that they refuse. compact_caller_test.cpp applies them.
-#include "jitunwind/unwind_core/kept/compact_row_p.h"
+#include "jitunwind/unwind_core/kept/compact_row_internal.h"
 
 #include <gtest/gtest.h>
 

@@ -464,17 +464,30 @@ TEST(SourceRules, ShortFormsOfRowsAreListedWithTheirTests) {
   EXPECT_GE(expected.size(), 7u);
   // These read in place and evaluate no rows: a ucontext_t, the kernel's frame on a signal stack, the dynamic linker's
   // words, the functions themselves. Others convert rows to another form, or decode compact rows.
-  for (const char* other :
-       {"sdk/walk.cpp backtrace", "unwind_core/memory/raw_access_internal.h raw_word",
-        "unwind_core/memory/small_stack.cpp is_disarmed_stack",
-        "unwind_core/memory/small_stack.cpp begin_of_disarmed_stack", "unwind_core/rows/registers.cpp read_in_place",
-        "unwind_core/rows/registers.h set_in_place", "unwind_core/kept/caller_rule_p.h cfa_below_frame_pointer",
-        "unwind_core/kept/caller_rule_p.h cfa_offset", "unwind_core/kept/caller_rule_p.h CallerRule",
-        "unwind_core/kept/compact_row.cpp compact_without", "unwind_core/kept/compact_row.cpp expand",
-        "unwind_core/kept/row_cache.cpp rule_of", "unwind_core/sources/cfi/compact_cfi.cpp State",
-        "unwind_core/sources/cfi/compact_cfi.cpp find_compact_row", "unwind_core/sources/cfi/compact_cfi.cpp is_plain",
-        "unwind_core/sources/cfi/compact_cfi.cpp restore", "unwind_core/sources/cfi/compact_cfi.cpp run",
-        "unwind_core/sources/cfi/compact_cfi.cpp save"})
+  for (const char* other : {"dyn_info/directives/compact_directives.cpp ",
+                            "dyn_info/directives/compact_directives.cpp end_instruction",
+                            "dyn_info/directives/compact_directives.cpp finish",
+                            "dyn_info/directives/compact_directives.cpp ra_at_entry",
+                            "dyn_info/directives/compact_directives.cpp save",
+                            "dyn_info/directives/compact_directives.cpp settle",
+                            "sdk/walk.cpp backtrace",
+                            "unwind_core/memory/raw_access_internal.h raw_word",
+                            "unwind_core/memory/small_stack.cpp is_disarmed_stack",
+                            "unwind_core/memory/small_stack.cpp begin_of_disarmed_stack",
+                            "unwind_core/rows/registers.cpp read_in_place",
+                            "unwind_core/rows/registers.h set_in_place",
+                            "unwind_core/kept/caller_rule_p.h cfa_below_frame_pointer",
+                            "unwind_core/kept/caller_rule_p.h cfa_offset",
+                            "unwind_core/kept/caller_rule_p.h CallerRule",
+                            "unwind_core/kept/compact_row.cpp compact_without",
+                            "unwind_core/kept/compact_row.cpp expand",
+                            "unwind_core/kept/row_cache.cpp rule_of",
+                            "unwind_core/sources/cfi/compact_cfi.cpp State",
+                            "unwind_core/sources/cfi/compact_cfi.cpp find_compact_row",
+                            "unwind_core/sources/cfi/compact_cfi.cpp is_plain",
+                            "unwind_core/sources/cfi/compact_cfi.cpp restore",
+                            "unwind_core/sources/cfi/compact_cfi.cpp run",
+                            "unwind_core/sources/cfi/compact_cfi.cpp save"})
     expected.insert(other);
   EXPECT_EQ(functions_that_evaluate(rules::source_files()), expected);
 }

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "jitunwind/unwind_core/kept/compact_row_p.h"
+#include "jitunwind/unwind_core/kept/compact_row_internal.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

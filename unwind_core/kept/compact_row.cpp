@@ -1,4 +1,4 @@
-#include "jitunwind/unwind_core/kept/compact_row_p.h"
+#include "jitunwind/unwind_core/kept/compact_row_internal.h"
 
 #include <algorithm>
 

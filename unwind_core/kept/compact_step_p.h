@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "jitunwind/unwind_core/kept/compact_row_p.h"
+#include "jitunwind/unwind_core/kept/compact_row_internal.h"
 #include "jitunwind/unwind_core/memory/memory.h"
 #include "jitunwind/unwind_core/memory/raw_access_internal.h"
 #include "jitunwind/unwind_core/rows/registers.h"

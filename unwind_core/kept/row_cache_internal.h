@@ -9,7 +9,7 @@
 #include "jitunwind/unwind_core/kept/code_changes_internal.h"
 #include "jitunwind/unwind_core/kept/code_shapes_internal.h"
 #include "jitunwind/unwind_core/kept/code_table_p.h"
-#include "jitunwind/unwind_core/kept/compact_row_p.h"
+#include "jitunwind/unwind_core/kept/compact_row_internal.h"
 #include "jitunwind/unwind_core/kept/recent_rules_p.h"
 #include "jitunwind/unwind_core/kept/rule_place.h"
 #include "jitunwind/unwind_core/kept/save_shapes_p.h"

@@ -10,7 +10,7 @@
 
 #include "jitunwind/unwind_core/hash.h"
 #include "jitunwind/unwind_core/kept/caller_rule_p.h"
-#include "jitunwind/unwind_core/kept/compact_row_p.h"
+#include "jitunwind/unwind_core/kept/compact_row_internal.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {

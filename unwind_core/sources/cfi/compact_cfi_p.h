@@ -2,7 +2,7 @@
 // full takes.
 #pragma once
 
-#include "jitunwind/unwind_core/kept/compact_row_p.h"
+#include "jitunwind/unwind_core/kept/compact_row_internal.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
 #include "jitunwind/unwind_core/sources/cfi/known_cies_p.h"
 

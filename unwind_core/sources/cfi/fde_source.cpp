@@ -4,7 +4,7 @@
 #include <atomic>
 #include <optional>
 
-#include "jitunwind/unwind_core/kept/compact_row_p.h"
+#include "jitunwind/unwind_core/kept/compact_row_internal.h"
 
 namespace jitunwind {
 namespace {

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <span>
 
-#include "jitunwind/unwind_core/kept/compact_row_p.h"
+#include "jitunwind/unwind_core/kept/compact_row_internal.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
 #include "jitunwind/unwind_core/trace/counters.h"
 
