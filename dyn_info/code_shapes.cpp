@@ -2,6 +2,7 @@
 #include <cstring>
 #include <limits>
 #include <new>
+#include <optional>
 #include <span>
 
 #include "jitunwind/dyn_info/code_shape_internal.h"
@@ -11,7 +12,7 @@
 #include "jitunwind/dyn_info/registry/index/registered_span_internal.h"
 #include "jitunwind/unwind_core/arch/arch.h"
 #include "jitunwind/unwind_core/hash.h"
-#include "jitunwind/unwind_core/sources/cfi/cfi.h"
+#include "jitunwind/unwind_core/sources/cfi/compact_cfi_internal.h"
 
 namespace jitunwind {
 namespace {
@@ -40,6 +41,8 @@ class ShapeKey {
   bool is_of(const CodeShape& shape) const noexcept {
     return shape.words == count_ && std::memcmp(shape.contents(), words_.data(), bytes().size()) == 0;
   }
+  /// False: its rows are no other's. Instructions with addresses of their own are not plain.
+  bool can_be_shared(const Arch& arch) const noexcept { return !fde_ || is_plain(*fde_, arch); }
   CodeShape* make(void* memory, std::uint32_t number, Addr unit) const noexcept {
     auto* const shape =
         new (memory) CodeShape{number, static_cast<std::uint32_t>(count_), front_, tail_, unit, has_facts_};
@@ -67,14 +70,13 @@ class ShapeKey {
     }
     return true;
   }
-  /// Reads the table of one FDE for all of the code. Instructions with addresses of their own are not plain.
+  /// Reads the table of one FDE for all of the code.
   bool read_fde(const unw_dyn_info_t& info, const Arch& arch) noexcept {
     if (!has_one_entry(info, arch)) return false;
     MemoryWindow window;
-    Fde fde;
+    Fde& fde = fde_.emplace();
     const Found own = find_own_fde(info, info.start_ip, arch, window, fde);
-    if (!own || !*own || fde.range.begin != info.start_ip || fde.range.end < info.end_ip || !is_plain(fde, arch))
-      return false;
+    if (!own || !*own || fde.range.begin != info.start_ip || fde.range.end < info.end_ip) return false;
     const Cie& cie = fde.cie;
     // Frames of FDEs that were not announced may have the personality of somebody else (procedure_of_fde_internal.h).
     const bool others_may_know = info.format == UNW_INFO_FORMAT_IP_OFFSET && !was_told(info);
@@ -111,6 +113,7 @@ class ShapeKey {
 
   std::uint64_t front_ = 0, tail_ = 0;
   bool has_facts_ = false;
+  std::optional<Fde> fde_;
   std::size_t count_ = 1;
   std::array<std::uint64_t, 96> words_;  // uninitialised
 };
@@ -129,17 +132,17 @@ CodeShape* by_number(std::uint32_t number) noexcept {
   return number == 0 ? nullptr : shapes[number - 1].load(std::memory_order_acquire);
 }
 
-/// Null: there is no room.
-CodeShape* find_or_make(const ShapeKey& key, Addr unit) noexcept {
+/// Null: there is no room, or it cannot be shared.
+CodeShape* find_or_make(const ShapeKey& key, const Arch& arch) noexcept {
   const std::uint64_t hash = key.hash();
   for (std::size_t i = 0; i < k_places; ++i) {
     const std::size_t place = (table_place(hash, k_bits) + i) % shapes.size();
     CodeShape* known = shapes[place].load(std::memory_order_acquire);
     if (known == nullptr) {
-      if (!has_room_for_shared()) return nullptr;
+      if (!has_room_for_shared() || !key.can_be_shared(arch)) return nullptr;
       DerivedRecord* const record = allocate_derived(key.bytes_of_shape());
       if (record == nullptr) return nullptr;
-      CodeShape* const made = key.make(record->bytes(), static_cast<std::uint32_t>(place + 1), unit);
+      CodeShape* const made = key.make(record->bytes(), static_cast<std::uint32_t>(place + 1), arch.unit);
       if (shapes[place].compare_exchange_strong(known, made, std::memory_order_acq_rel))
         return count_shared(*record), made;
       give_back_derived(record);
@@ -155,7 +158,7 @@ CodeShape* find_or_make(const ShapeKey& key, Addr unit) noexcept {
   const AddrRange code{info.start_ip, info.end_ip};
   ShapeKey key;
   if (!arch || code.size() % arch->unit != 0) return nullptr;
-  return key.read(info, *arch) ? find_or_make(key, arch->unit) : nullptr;
+  return key.read(info, *arch) ? find_or_make(key, *arch) : nullptr;
 }
 
 class RegisteredShapes final : public CodeShapes {

@@ -9,8 +9,10 @@
 #include "jitunwind/dyn_info/own_fde_internal.h"
 #include "jitunwind/dyn_info/row_listener_internal.h"
 #include "jitunwind/unwind_core/address_space.h"
+#include "jitunwind/unwind_core/kept/compact_row_internal.h"
 #include "jitunwind/unwind_core/memory/local.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
+#include "jitunwind/unwind_core/sources/cfi/compact_cfi_internal.h"
 #include "jitunwind/unwind_core/sources/cfi/fde_table.h"
 
 namespace jitunwind {
@@ -69,8 +71,13 @@ Found find_entry(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr
   TableEntry entry(info, lookup.space.arch);
   const Found found = find_entry(info, parts, at, lookup.window, entry);
   if (!found || !*found) return found;
-  if (const Status row = row_at(entry.fde, entry.context, at, out); !row) return row.error();
-  if (!out.own_expressions()) return Error{ErrorCode::row_too_wide, entry.fde.address, "expressions of a row"};
+  CompactAnswer* const compact = lookup.compact;
+  if (compact && find_compact_row(entry.fde, compact->layout, at, compact->row, out.range)) {
+    compact->is_found = true;
+  } else {
+    if (const Status row = row_at(entry.fde, entry.context, at, out); !row) return row.error();
+    if (!out.own_expressions()) return Error{ErrorCode::row_too_wide, entry.fde.address, "expressions of a row"};
+  }
   out.origin = RowOrigin::dyn_table;
   out.keeps_by = KeepsBy::code;
   return true;

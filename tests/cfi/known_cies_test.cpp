@@ -2,7 +2,7 @@
 // way, and nothing is kept that depends on more.
 #include <gtest/gtest.h>
 
-#include "jitunwind/unwind_core/sources/cfi/compact_cfi_p.h"
+#include "jitunwind/unwind_core/sources/cfi/compact_cfi_internal.h"
 #include "tests/cfi/rows_of.h"
 
 namespace jitunwind::test {

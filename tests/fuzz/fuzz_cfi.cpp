@@ -5,7 +5,7 @@
 
 #include "jitunwind/unwind_core/emit/eh_frame.h"
 #include "jitunwind/unwind_core/rows/dwarf_expression.h"
-#include "jitunwind/unwind_core/sources/cfi/compact_cfi_p.h"
+#include "jitunwind/unwind_core/sources/cfi/compact_cfi_internal.h"
 #include "jitunwind/unwind_core/sources/cfi/fde_table.h"
 #include "tests/fuzz/fuzz_check.h"
 

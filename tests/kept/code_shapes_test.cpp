@@ -174,7 +174,7 @@ TEST(CodeShapes, AnswerForAsManyProceduresAsThereAre) {
 /// Code in table format: one FDE of a frame of `words` words behind so many instructions, with a CIE of its own.
 class TableProcedure {
  public:
-  TableProcedure(std::int64_t words, AddrRange code, std::uint32_t behind = 2) {
+  TableProcedure(std::int64_t words, AddrRange code, std::uint32_t behind = 2, const Bytes& more = {}) {
     const auto sp = static_cast<std::uint8_t>(k_arch.sp), ra = static_cast<std::uint8_t>(0x80 | k_arch.ra);
     CfiSection section(reinterpret_cast<std::uintptr_t>(bytes_.data()));
     CieSpec spec;
@@ -183,6 +183,7 @@ class TableProcedure {
     Bytes frame = Bytes{0x04}.u32(behind).add(Bytes{0x0e, static_cast<std::uint8_t>(8 * words + 8)});
     spec.instructions = Bytes{0x0c, sp, static_cast<std::uint8_t>(k_arch.ra_in_memory ? 8 : 0)};
     (k_arch.ra_in_memory ? spec.instructions : frame).add(Bytes{ra, 1});
+    frame.add(more);
     const Addr cie = section.cie(spec);
     pair_ = {code.begin, section.fde(cie, code.begin, code.size(), frame)};
     const auto written = section.section().bytes;
@@ -218,6 +219,19 @@ TEST(CodeShapes, AreThoseOfFdesWithEqualInstructions) {
     ASSERT_EQ(stack.words_of(place(i) + 4 * k_arch.unit), i % 5) << i;
   }
   EXPECT_LT(made_rows() - made, steps / 8);
+}
+
+/// Instructions with an address of their own, behind the end of one procedure and inside of others.
+TEST(CodeShapes, AreOfNoFdeWithAddresses) {
+  const Addr behind = place(1) + 20 * k_arch.unit;
+  const Bytes more = Bytes{0x40 | 10, 0x01}.u64(behind).add(Bytes{0x0e, 64});
+  const auto code = [](std::size_t i, Addr units) { return AddrRange{place(i), place(i) + units * k_arch.unit}; };
+  const TableProcedure first(5, code(0, 8), 2, more), second(5, code(1, 40), 2, more), third(5, code(2, 40), 2, more);
+  const NumberedStack stack;
+  for (int round = 0; round < 2; ++round)
+    for (const AddrRange range : {code(0, 8), code(1, 40), code(2, 40)})
+      for (Addr at = range.begin; at < range.end; at += k_arch.unit)
+        ASSERT_EQ(stack.step(at), stack.true_step(at)) << range.begin << " " << at - range.begin;
 }
 
 /// Code that is too far from the begin of its procedure has no place in a shape.

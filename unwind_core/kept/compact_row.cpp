@@ -36,12 +36,10 @@ CompactLayout::CompactLayout(const Arch& arch) noexcept : arch_(&arch) {
     ++size_;
     return true;
   };
-  bool fits = arch.word_size == CompactRow::k_word && !arch.big_endian;
-  for (const RegisterInfo& reg : arch.registers) {
-    if (reg.dwarf == arch.ra) fits = fits && add(reg);
-    if (reg.dwarf == arch.sp) sp_column_ = reg.column;
-    if (reg.dwarf == arch.pc) pc_column_ = reg.column;
-  }
+  sp_column_ = arch.column(arch.sp);
+  pc_column_ = arch.column(arch.pc);
+  const RegisterInfo* const ra = arch.by_dwarf(arch.ra);
+  bool fits = arch.word_size == CompactRow::k_word && !arch.big_endian && ra && add(*ra);
   for (const RegisterInfo& reg : arch.registers) {
     if (!reg.preserved || reg.column < 0) continue;
     preserved_ |= std::uint64_t{1} << reg.column;

@@ -14,7 +14,7 @@
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/errno_keeper_internal.h"
 #include "jitunwind/unwind_core/memory/small_stack_internal.h"
-#include "jitunwind/unwind_core/sources/cfi/cfi.h"
+#include "jitunwind/unwind_core/sources/cfi/compact_cfi_internal.h"
 #include "jitunwind/unwind_core/trace/counters.h"
 
 namespace jitunwind {

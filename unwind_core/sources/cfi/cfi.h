@@ -153,10 +153,6 @@ Found read_fde_for(Addr pc, CfiBytes& bytes, const CfiContext& context, Addr at,
 /// False: it has to be read in the general way.
 bool read_lone_fde(const SectionBytes& bytes, const Arch& arch, Fde& out) noexcept;
 
-/// Whether its instructions are no others than those of which compilers make nearly all FDEs, so that all who read call
-/// frame information understand them.
-bool is_plain(const Fde& fde, const Arch& arch) noexcept;
-
 /// All FDEs of a range of entries, in the order of their addresses.
 class FdeScan {
  public:

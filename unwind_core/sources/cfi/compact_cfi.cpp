@@ -1,5 +1,5 @@
 // Call frame instructions (DWARF 5, 6.4.2), as far as a CompactRow can say their result.
-#include "jitunwind/unwind_core/sources/cfi/compact_cfi_p.h"
+#include "jitunwind/unwind_core/sources/cfi/compact_cfi_internal.h"
 
 #include <algorithm>
 #include <bit>
@@ -285,6 +285,14 @@ bool can_be_compact(const Cie& cie, const CompactLayout& layout) noexcept {
   return program.finish();
 }
 
+bool find_compact_row(const Fde& fde, const CompactLayout& layout, Addr at, CompactRow& out,
+                      AddrRange& range) noexcept {
+  CompactRow initial;
+  bool is_outermost = false;
+  if (!find_initial_row(fde.cie, layout, initial, is_outermost) || is_outermost) return false;
+  return find_compact_row({&fde.cie, &initial, fde.range, fde.instructions.bytes}, layout, at, out, range);
+}
+
 bool is_plain(const Fde& fde, const Arch& arch) noexcept {
   const CompactLayout layout(arch);
   CompactRow initial, last;
@@ -294,8 +302,8 @@ bool is_plain(const Fde& fde, const Arch& arch) noexcept {
   // libgcc takes a register that DW_CFA_restore names for one that is not saved, whatever the CIE says.
   for (std::size_t slot = 0; slot < layout.size(); ++slot)
     if (slot != CompactLayout::k_return_address && initial.slots[slot] != 0) return false;
-  return find_compact_row({&fde.cie, &initial, fde.range, fde.instructions.bytes}, layout, fde.range.end - 1, last,
-                          range);
+  constexpr AddrRange k_all{0, ~Addr{0}};  // so that it does not depend on the length of the code
+  return find_compact_row({&fde.cie, &initial, k_all, fde.instructions.bytes}, layout, k_all.end - 1, last, range);
 }
 
 }  // namespace jitunwind

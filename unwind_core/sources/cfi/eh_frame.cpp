@@ -4,7 +4,7 @@
 #include <cstring>
 #include <optional>
 
-#include "jitunwind/unwind_core/sources/cfi/compact_cfi_p.h"
+#include "jitunwind/unwind_core/sources/cfi/compact_cfi_internal.h"
 #include "jitunwind/unwind_core/sources/cfi/fde_source_p.h"
 #include "jitunwind/unwind_core/sources/cfi/fde_table.h"
 #include "jitunwind/unwind_core/sources/cfi/known_cies_p.h"

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "jitunwind/unwind_core/rows/dwarf_constants_internal.h"
-#include "jitunwind/unwind_core/sources/cfi/compact_cfi_p.h"
+#include "jitunwind/unwind_core/sources/cfi/compact_cfi_internal.h"
 #include "jitunwind/unwind_core/trace/counters.h"
 
 namespace jitunwind {

@@ -14,6 +14,13 @@ namespace jitunwind {
 bool find_compact_row(const CompactCode& code, const CompactLayout& layout, Addr at, CompactRow& out,
                       AddrRange& range) noexcept;
 
+/// Whether the instructions of an FDE and its CIE are no others than those of which compilers make nearly all FDEs, so
+/// that all who read call frame information understand them.
+bool is_plain(const Fde& fde, const Arch& arch) noexcept;
+
+/// The row of an FDE that was read in the general way.
+bool find_compact_row(const Fde& fde, const CompactLayout& layout, Addr at, CompactRow& out, AddrRange& range) noexcept;
+
 /// Whether the code has no caller, as its CIE says and nothing else changes: the function where a program or a thread
 /// begins. Each first walk ends there, and would go the general way for this row alone. Precondition: the CIE is known.
 bool is_outermost(const CompactCode& code) noexcept;
