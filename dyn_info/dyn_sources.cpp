@@ -58,9 +58,7 @@ class DynRowSource final : public RowSource {
     out.user = hold.user_word();
     return found;
   }
-  bool was_told_of(Addr at) const noexcept override {
-    return may_be_registered(at) && ProcedureHold(at).info() != nullptr;
-  }
+  bool was_told_of(Addr at) const noexcept override { return may_be_registered(at); }
 };
 
 class DynNameSource final : public NameSource {

@@ -82,7 +82,9 @@ ProcedureIndex::Answer attempt_with_question(std::uint64_t pc, Hold& hold) noexc
   if (!registered_span.may_cover(pc)) return false;
   const ProcedureIndex& index = registry_state.index;
   ProcedureIndex::Snapshot snapshot;
-  return index.find(pc, snapshot).kind != Kind::none || !index.unchanged(pc, snapshot);
+  const Kind kind = index.find(pc, snapshot).kind;
+  if (kind == Kind::found) return true;
+  return (kind != Kind::none || !index.unchanged(pc, snapshot)) && ProcedureHold(pc).info() != nullptr;
 }
 
 ProcedureHold::ProcedureHold(std::uint64_t pc) noexcept {

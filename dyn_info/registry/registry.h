@@ -89,7 +89,7 @@ const CodeChanges& registration_changes() noexcept;
 /// Changes that number for all code from `begin` to `end`, though nothing was registered. Signal-safe.
 void forget_rows(std::uint64_t begin, std::uint64_t end) noexcept;
 
-/// False: no procedure covers `pc`. True: one may, which a ProcedureHold decides. It is as safe as a hold, and cheaper.
+/// Whether a procedure covered `pc` at some moment of the call. It is as safe as a ProcedureHold, and cheaper.
 bool may_be_registered(std::uint64_t pc) noexcept;
 
 /// A hazard pointer to the newest procedure that covers `pc`. While it lives, `info()` and what it points to stay
