@@ -207,7 +207,7 @@ Found read_name(const Memory& memory, Addr at, std::span<char> into, MemoryWindo
   bool ended = false;
   out.length = 0;
   while (!ended && out.length < k_max_name) {
-    const auto chunk = std::span(word).first(word.size() - (at + out.length) % word.size());
+    const auto chunk = std::span(word).first(word.size() - static_cast<std::size_t>((at + out.length) % word.size()));
     const std::size_t readable = memory.read(at + out.length, chunk, window);
     const auto* const end = static_cast<const std::byte*>(std::memchr(chunk.data(), 0, readable));
     const std::size_t size = end ? static_cast<std::size_t>(end - chunk.data()) : readable;
