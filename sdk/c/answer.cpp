@@ -4,9 +4,12 @@
 #include <new>
 #include <stdexcept>
 
-#include "jitunwind/sdk/c/handles_p.h"
+#include "jitunwind/sdk/c/checked_handles_p.h"
+#include "jitunwind/sdk/c/handles_internal.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/page_internal.h"
+
+extern "C" [[gnu::weak]] void __lsan_ignore_object(const void* block);
 
 namespace jitunwind::c {
 namespace {
@@ -77,6 +80,16 @@ ju_status refuse_handle(const void* handle, const char* place, ju_error* error) 
   if (!handle) return tell(error, JU_NULL_POINTER, place);
   const bool is_aligned = reinterpret_cast<std::uintptr_t>(handle) % alignof(std::uint64_t) == 0;
   return tell(error, is_aligned && kind_of(handle) == Kind::freed ? JU_FREED_HANDLE : JU_BAD_HANDLE, place);
+}
+
+void free_memory(void* handle) noexcept {
+  const Kind freed = Kind::freed;
+  std::memcpy(handle, &freed, sizeof freed);
+  asm volatile("" : : "r"(handle) : "memory");  // the store is not optimised away, although the memory is freed
+  if constexpr (!k_checks_handles)
+    ::operator delete(handle);
+  else if (__lsan_ignore_object)
+    __lsan_ignore_object(handle);
 }
 
 bool read_string(const char* of_caller, std::string_view& out, std::size_t longest) noexcept {

@@ -8,6 +8,7 @@
 #include "jitunwind/builders/object_registration.h"
 #include "jitunwind/builders/released_registration_internal.h"
 #include "jitunwind/dyn_info/registry/locking/forkable_lock_internal.h"
+#include "jitunwind/sdk/c/checked_handles_p.h"
 #include "jitunwind/sdk/c/describing/builder_p.h"
 #include "jitunwind/sdk/c/register.h"
 
@@ -101,7 +102,26 @@ auto ask(const ju_registration* registration, Ask question) {
   return answer;
 }
 
-ju_status read_code(const ju_code* of_caller, Code& out, ju_error* error) {
+}  // namespace
+
+ju_status read_handle(const ju_description* of_caller, const Description*& out, ju_error* error) noexcept {
+  if (const ju_status bad = check(of_caller, "description", error)) return bad;
+  out = &of_caller->description;
+  return JU_OK;
+}
+
+ju_status read_handle(ju_builder* of_caller, AnyMarks*& out, ju_error* error) noexcept {
+  if (const ju_status bad = check(of_caller, "marks", error)) return bad;
+  out = std::get_if<AnyMarks>(&of_caller->recorder);
+  if (!out) return tell(error, JU_BAD_VALUE, 0, "marks", "a builder of ju_describe() is built: use ju_build()");
+  const ju_status misuse = std::exchange(of_caller->first_misuse, JU_OK);
+  if (misuse == JU_OK) [[likely]]
+    return JU_OK;
+  out->recorder().clear();
+  return tell(error, misuse, 0, "marks", std::exchange(of_caller->misuse, {}));
+}
+
+ju_status read_code(const ju_code* of_caller, Code& out, ju_error* error) noexcept {
   ju_code other;  // a structure of another release
   const ju_code* code = of_caller;
   if (!code || code->struct_size != sizeof other) [[unlikely]] {
@@ -114,17 +134,23 @@ ju_status read_code(const ju_code* of_caller, Code& out, ju_error* error) {
   return tell(error, JU_BAD_STRING, "code.name");
 }
 
-/// `what`: a description, or marks.
-template <class What>
-ju_status register_code(What& what, const ju_code* code, ju_registration** registration, ju_error* error) {
-  if (!registration) return tell(error, JU_NULL_POINTER, "registration");
-  Code place;
-  if (const ju_status bad = read_code(code, place, error)) return bad;
-  auto registered = jitunwind::register_code(what, place);
-  if (!registered) return tell(error, registered.error(), "code");
-  *registration = reinterpret_cast<ju_registration*>(registered->release());
-  VoidRegistrations::remove(*registration);
-  return JU_OK;
+namespace {
+
+/// `What`: a description, or marks.
+template <class What, class Handle>
+ju_status register_code(Handle* handle, const ju_code* code, ju_registration** registration, ju_error* error) {
+  return answer(error, [&] {
+    What* what = nullptr;
+    Code place;
+    if (const ju_status bad = read_handle(handle, what, error)) return bad;
+    if (!registration) return tell(error, JU_NULL_POINTER, "registration");
+    if (const ju_status bad = read_code(code, place, error)) return bad;
+    auto registered = jitunwind::register_code(*what, place);
+    if (!registered) return tell(error, registered.error(), "code");
+    *registration = reinterpret_cast<ju_registration*>(registered->release());
+    VoidRegistrations::remove(*registration);
+    return JU_OK;
+  });
 }
 
 ju_ticket ticket_of(const RetireTicket& ticket) noexcept { return {ticket.serial, ticket.batch, ticket.skipped}; }
@@ -147,23 +173,11 @@ ju_status retire(Owner& owner, ju_ticket* ticket, ju_error* error) noexcept {
 
 ju_status ju_register(const ju_description* description, const ju_code* code, ju_registration** registration,
                       ju_error* error) {
-  return answer(error, [&] {
-    if (const ju_status bad = check(description, "description", error)) return bad;
-    return jitunwind::c::register_code(description->description, code, registration, error);
-  });
+  return jitunwind::c::register_code<const jitunwind::Description>(description, code, registration, error);
 }
 
 ju_status ju_register_marks(ju_builder* marks, const ju_code* code, ju_registration** registration, ju_error* error) {
-  return answer(error, [&] {
-    if (const ju_status bad = check(marks, "marks", error)) return bad;
-    auto* const recorded = std::get_if<jitunwind::c::AnyMarks>(&marks->recorder);
-    if (!recorded) return tell(error, JU_BAD_VALUE, 0, "marks", "a builder of ju_describe() is built: use ju_build()");
-    if (const ju_status misuse = std::exchange(marks->first_misuse, JU_OK); misuse != JU_OK) [[unlikely]] {
-      recorded->recorder().clear();
-      return tell(error, misuse, 0, "marks", std::exchange(marks->misuse, {}));
-    }
-    return jitunwind::c::register_code(*recorded, code, registration, error);
-  });
+  return jitunwind::c::register_code<jitunwind::c::AnyMarks>(marks, code, registration, error);
 }
 
 ju_status ju_cancel(ju_registration* registration, ju_error* error) {

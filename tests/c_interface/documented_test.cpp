@@ -113,6 +113,7 @@ TEST(CInterfacePage, HasEveryFunctionOfCpp) {
                                    "unwind_core/walk/cursor.h",
                                    "unwind_core/walk/resume.h",
                                    "unwind_core/trace/log.h",
+                                   "adapters/code_segments/code_segments.h",
                                    "adapters/gdb_jit/gdb_jit.h",
                                    "adapters/system_unwinder/system_unwinder.h",
                                    "adapters/testing/check_by_stepping.h"}) {

@@ -20,7 +20,7 @@ struct Arguments {
   ju_error* error = nullptr;
 };
 
-enum class Kind { none, builder, description, registration, batch, object, target, cursor, decision };
+enum class Kind { none, builder, description, registration, batch, object, target, cursor, decision, code_segments };
 
 template <class T>
 constexpr Kind kind_of() {
@@ -31,6 +31,7 @@ constexpr Kind kind_of() {
   if (std::is_same_v<T, ju_object>) return Kind::object;
   if (std::is_same_v<T, ju_target>) return Kind::target;
   if (std::is_same_v<T, ju_decision>) return Kind::decision;
+  if (std::is_same_v<T, ju_code_segments>) return Kind::code_segments;
   return std::is_same_v<T, ju_cursor> ? Kind::cursor : Kind::none;
 }
 

@@ -44,6 +44,7 @@ struct Handles {
     EXPECT_EQ(ju_build(builder, &description, nullptr), JU_OK);
     EXPECT_EQ(ju_batch_new(&batch, nullptr), JU_OK);
     EXPECT_EQ(ju_cursor_here(&cursor, nullptr), JU_OK);
+    EXPECT_EQ(ju_code_new(nullptr, &segments, nullptr), JU_OK);
     ju_code code;
     ju_code_init(&code, code_bytes.data(), code_bytes.size());
     EXPECT_EQ(ju_register(description, &code, &registration, nullptr), JU_OK);
@@ -54,6 +55,7 @@ struct Handles {
   ~Handles() {
     EXPECT_EQ(ju_cancel(registration, nullptr), JU_OK);
     EXPECT_EQ(ju_target_free(target), JU_OK);
+    EXPECT_EQ(ju_code_free(segments), JU_OK);
     EXPECT_EQ(ju_batch_free(batch, nullptr), JU_OK);
     EXPECT_EQ(ju_description_free(description), JU_OK);
     EXPECT_EQ(ju_builder_free(builder), JU_OK);
@@ -66,13 +68,15 @@ struct Handles {
   ju_cursor cursor;
   ju_registration* registration = nullptr;
   ju_target* target = nullptr;
+  ju_code_segments* segments = nullptr;
 };
 
 TEST(CEveryFunction, TakesNull) {
   // These free, or need none of the pointers that they take.
-  const Names good{"ju_attach_gdb",       "ju_batch_free", "ju_builder_free",    "ju_cancel",      "ju_check_version",
-                   "ju_description_free", "ju_detach_gdb", "ju_dump_registry",   "ju_flush_gdb",   "ju_keep_at_least",
-                   "ju_object_cancel",    "ju_retire",     "ju_statistics_text", "ju_target_free", "ju_why_stopped"};
+  const Names good{"ju_attach_gdb",    "ju_batch_free",      "ju_builder_free",     "ju_cancel",
+                   "ju_check_version", "ju_code_free",       "ju_description_free", "ju_detach_gdb",
+                   "ju_dump_registry", "ju_flush_gdb",       "ju_keep_at_least",    "ju_object_cancel",
+                   "ju_retire",        "ju_statistics_text", "ju_target_free",      "ju_why_stopped"};
   for (const Function& function : every::functions) {
     Error error;
     Arguments arguments;
@@ -128,9 +132,11 @@ TEST(CEveryFunction, RefusesHandlesOfOtherKinds) {
     void* handle;
     every::Kind kind;
   };
-  const Kind kinds[] = {{handles.builder, every::Kind::builder}, {handles.description, every::Kind::description},
-                        {handles.batch, every::Kind::batch},     {&handles.cursor, every::Kind::cursor},
-                        {handles.target, every::Kind::target},   {handles.registration, every::Kind::registration}};
+  const Kind kinds[] = {
+      {handles.builder, every::Kind::builder},       {handles.description, every::Kind::description},
+      {handles.batch, every::Kind::batch},           {&handles.cursor, every::Kind::cursor},
+      {handles.target, every::Kind::target},         {handles.registration, every::Kind::registration},
+      {handles.segments, every::Kind::code_segments}};
   int refused = 0;
   for (const Function& function : every::functions) {
     for (const Kind& other : kinds) {

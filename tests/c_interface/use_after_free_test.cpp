@@ -165,13 +165,16 @@ TEST(CUseAfterFree, ByEveryFunction) {
   ju_target* target = nullptr;
   ju_sample sample{};
   sample.struct_size = sizeof sample;
+  ju_code_segments* segments = nullptr;
   ASSERT_EQ(ju_batch_new(&batch, nullptr), JU_OK);
+  ASSERT_EQ(ju_code_new(nullptr, &segments, nullptr), JU_OK);
   ASSERT_EQ(ju_target_of_sample(&sample, nullptr, &target, nullptr), JU_OK);
   ASSERT_EQ(ju_builder_free(freed_builder), JU_OK);
   ASSERT_EQ(ju_description_free(freed_description), JU_OK);
   ASSERT_EQ(ju_cancel(cancelled, nullptr), JU_OK);
   ASSERT_EQ(ju_batch_free(batch, nullptr), JU_OK);
   ASSERT_EQ(ju_target_free(target), JU_OK);
+  ASSERT_EQ(ju_code_free(segments), JU_OK);
   use_the_heap();
   std::vector<unsigned char> memory(std::size_t{1} << 16);
   int refused = 0;
@@ -192,6 +195,9 @@ TEST(CUseAfterFree, ByEveryFunction) {
         break;
       case every::Kind::target:
         arguments.handle = target;
+        break;
+      case every::Kind::code_segments:
+        arguments.handle = segments;
         break;
       case every::Kind::none:
       case every::Kind::object:

@@ -76,7 +76,7 @@ std::array<Cursor, 4> cursors;
 int nowhere = -1;
 
 void* any_handle(Input& in) {
-  switch (in.below(8)) {
+  switch (in.below(9)) {
     case 0:
       return handles<ju_builder>[in.below(4)];
     case 1:
@@ -90,6 +90,8 @@ void* any_handle(Input& in) {
     case 5:
       return handles<ju_target>[in.below(4)];
     case 6:
+      return handles<ju_code_segments>[in.below(4)];
+    case 7:
       return &no_handles[in.below(no_handles.size())];
     default:
       return reinterpret_cast<char*>(&no_handles[1]) + in.below(8);
@@ -165,6 +167,8 @@ void fill(ju_object_code& object, Input& in) {
   const auto code = reinterpret_cast<std::uintptr_t>(code_bytes.data());
   if (object.eh_frame.begin < code) object.eh_frame = {};  // it is read
 }
+/// Segments are small, and code is never as large as one.
+void fill(ju_code_options& options, Input& in) { options = {sizeof options, 1, in.below(8)}; }
 void fill(ju_folders& folders, Input& in) {
   static std::array<ju_mapped_file, k_most_items> files;
   for (ju_mapped_file& file : files) file = {in.word(), text(in)};
@@ -283,6 +287,7 @@ void free_one(ju_registration* one) { check(ju_cancel(one, nullptr) == JU_OK, "f
 void free_one(ju_batch* one) { check(ju_batch_free(one, nullptr) == JU_OK, "free"); }
 void free_one(ju_object* one) { check(ju_object_cancel(one, nullptr) == JU_OK, "free"); }
 void free_one(ju_target* one) { check(ju_target_free(one) == JU_OK, "free"); }
+void free_one(ju_code_segments* one) { check(ju_code_free(one) == JU_OK, "free"); }
 
 template <class T>
 void take(T* made, Input& in) {
@@ -335,7 +340,8 @@ struct Call<function> {
   template <class T>
   static constexpr bool is_handle =
       std::is_same_v<T, ju_builder> || std::is_same_v<T, ju_description> || std::is_same_v<T, ju_registration> ||
-      std::is_same_v<T, ju_batch> || std::is_same_v<T, ju_object> || std::is_same_v<T, ju_target>;
+      std::is_same_v<T, ju_batch> || std::is_same_v<T, ju_object> || std::is_same_v<T, ju_target> ||
+      std::is_same_v<T, ju_code_segments>;
 
   /// Makes one argument; `said` gets the place of the call's error, `out` the place for a handle.
   struct Place {
@@ -422,7 +428,7 @@ struct Call<function> {
   static void note_freed(std::string_view name, const std::tuple<Taken...>& all) {
     static constexpr std::string_view k_freeing[] = {"ju_builder_free", "ju_description_free", "ju_cancel",
                                                      "ju_retire",       "ju_batch_free",       "ju_object_cancel",
-                                                     "ju_target_free"};
+                                                     "ju_target_free",  "ju_code_free"};
     if constexpr (is_handle<std::remove_pointer_t<First>>)
       for (const std::string_view freeing : k_freeing)
         if (name == freeing && std::get<0>(all)) forget(std::get<0>(all));
@@ -472,6 +478,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   free_all<ju_description>();
   free_all<ju_builder>();
   free_all<ju_target>();
+  free_all<ju_code_segments>();
   ju_registered(&after, nullptr);
   check(before == after, "what was registered is gone");
   ju_set_log(0, -1);

@@ -12,18 +12,12 @@
 
 #include "jitunwind/builders/every_cpu.h"
 #include "jitunwind/sdk/c/describe.h"
-#include "jitunwind/sdk/c/handles_p.h"
+#include "jitunwind/sdk/c/describing/described_internal.h"
+#include "jitunwind/sdk/c/handles_internal.h"
 
 namespace jitunwind::c {
 
-/// Stands for any CPU. It has all instructions at compile time; cpus_with() gives the CPUs that have them.
-struct AnyCpu {
-  static constexpr bool k_has_push = true;
-  static constexpr bool k_has_pairs = true;
-  static constexpr bool k_signs_return_address = true;
-};
 using AnyBuilder = ProcedureBuilder<AnyCpu>;
-using AnyMarks = ProcedureBuilder<AnyCpu, MarkRecorder>;
 
 /// A register consists of the CPU's number in ELF files and, below it, the register's number in DWARF.
 inline constexpr unsigned k_cpu_shift = 16;

@@ -3,6 +3,7 @@
 #define JITUNWIND_C_H
 
 #include "jitunwind/sdk/c/base.h"
+#include "jitunwind/sdk/c/code_segments.h"
 #include "jitunwind/sdk/c/describe.h"
 #include "jitunwind/sdk/c/handlers.h"
 #include "jitunwind/sdk/c/process.h"

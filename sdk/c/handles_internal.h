@@ -1,6 +1,5 @@
 // Handles of the C interface. Each begins with a word that names its kind, except for registrations, which the registry
-// knows. JITUNWIND_CHECK_HANDLES keeps a handle's memory forever, so that use after free is noticed however late it
-// comes.
+// knows.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +7,6 @@
 #include <utility>
 
 #include "jitunwind/sdk/c/answer_internal.h"
-
-extern "C" [[gnu::weak]] void __lsan_ignore_object(const void* block);
 
 namespace jitunwind::c {
 
@@ -23,6 +20,7 @@ enum class Kind : std::uint64_t {
   cursor,
   decision,
   passed_frame,
+  code_segments,
   freed,
 };
 
@@ -54,23 +52,14 @@ ju_status check(const T* handle, const char* place, ju_error* error = nullptr) n
   return check_kind(handle, T::k_kind, place, error);
 }
 
-#ifdef JITUNWIND_CHECK_HANDLES
-inline constexpr bool k_checks_handles = true;
-#else
-inline constexpr bool k_checks_handles = false;
-#endif
+/// Frees the memory of a handle whose object was destroyed, or keeps it as that of a freed handle.
+void free_memory(void* handle) noexcept;
 
 /// Precondition: the handle was made by new.
 template <class T>
 void free_handle(T* handle) noexcept {
   std::destroy_at(handle);
-  const Kind freed = Kind::freed;
-  std::memcpy(static_cast<void*>(handle), &freed, sizeof freed);
-  asm volatile("" : : "r"(handle) : "memory");  // the store is not optimised away, although the memory is freed
-  if constexpr (!k_checks_handles)
-    ::operator delete(static_cast<void*>(handle));
-  else if (__lsan_ignore_object)
-    __lsan_ignore_object(handle);
+  free_memory(handle);
 }
 
 /// Null does nothing, as in all functions that free.

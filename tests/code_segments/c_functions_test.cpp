@@ -1,0 +1,161 @@
+// Code in segments by the C interface.
+#include <gtest/gtest.h>
+#include <jitunwind/c.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string>
+
+#include "tests/c_interface/live.h"
+#include "tests/code_segments/symbols_of.h"
+
+namespace {
+
+using c_interface::Error, c_interface::k_call, c_interface::Seen;
+using jitunwind::Addr, jitunwind::test::LibgccSearch, jitunwind::test::symbol_at;
+
+struct Segments {
+  explicit Segments(const ju_code_options* options = nullptr) {
+    EXPECT_EQ(ju_code_new(options, &handle, nullptr), JU_OK);
+  }
+  ~Segments() { EXPECT_EQ(ju_code_free(handle), JU_OK); }
+  ju_code_status status() const {
+    ju_code_status now;
+    now.struct_size = sizeof now;
+    EXPECT_EQ(ju_code_status_get(handle, &now, nullptr), JU_OK);
+    return now;
+  }
+  /// Room with a copy of the code in it.
+  ju_code_room written() const {
+    Error error;
+    ju_code_room room{};
+    EXPECT_EQ(ju_code_allocate(handle, sizeof k_call, &room, &error), JU_OK) << error.text;
+    EXPECT_GE(room.size, sizeof k_call);
+    std::memcpy(room.writable, k_call, sizeof k_call);
+    return room;
+  }
+  ju_code_segments* handle = nullptr;
+};
+
+struct Described {
+  ju_description* handle = c_interface::built(c_interface::said("described"));
+  ~Described() { EXPECT_EQ(ju_description_free(handle), JU_OK); }
+};
+
+struct Marks {
+  Marks() { EXPECT_EQ(ju_describe_marks(JU_CPU_HOST, &handle, nullptr), JU_OK); }
+  ~Marks() { EXPECT_EQ(ju_builder_free(handle), JU_OK); }
+  ju_builder* handle = nullptr;
+};
+
+ju_code code_at(const void* start, const char* name) {
+  ju_code code;
+  ju_code_init(&code, start, sizeof k_call);
+  code.name = name;
+  return code;
+}
+
+Addr address(const void* start) { return reinterpret_cast<std::uintptr_t>(start); }
+
+Seen walked_through(void* start) {
+  Seen seen;
+  reinterpret_cast<c_interface::Call>(start)(c_interface::walk_by_callback, &seen);
+  return seen;
+}
+
+TEST(CCodeSegments, CodeIsSeenUntilItIsReleased) {
+  const Segments segments;
+  const Described description;
+  EXPECT_EQ(segments.status().segments, 0u);
+  EXPECT_STREQ(segments.status().why, "");
+  const ju_code_room room = segments.written();
+  const ju_code code = code_at(room.start, "jit_of_c");
+  ASSERT_EQ(ju_code_commit(segments.handle, description.handle, &code, nullptr), JU_OK);
+  EXPECT_STREQ(symbol_at(address(room.start) + 1), "jit_of_c");
+  EXPECT_EQ(LibgccSearch()(address(room.start) + 1), address(room.start));
+  const Seen seen = walked_through(room.start);
+  EXPECT_TRUE(c_interface::is_complete(seen));
+  EXPECT_EQ(std::count(seen.names.begin(), seen.names.end(), "jit_of_c"), 1);
+  const ju_code_status now = segments.status();
+  EXPECT_EQ(now.functions, 1u);
+  EXPECT_EQ(now.published, 1u) << now.why;
+  EXPECT_EQ(now.files, 1u);
+  EXPECT_EQ(now.latest_refusal, JU_OK);
+
+  std::array<char, 400> folder{};
+  std::size_t length = 0;
+  EXPECT_EQ(ju_code_folder(segments.handle, folder.data(), folder.size(), &length), JU_OK);
+  EXPECT_NE(std::string(folder.data()).find("/jitunwind-code-"), std::string::npos) << folder.data();
+  EXPECT_EQ(length, std::strlen(folder.data()));
+  std::array<char, 4> cut{};
+  EXPECT_EQ(ju_code_folder(segments.handle, cut.data(), cut.size(), nullptr), JU_OK);
+  EXPECT_EQ(cut.data(), std::string(folder.data(), 3));
+
+  EXPECT_EQ(ju_code_release(segments.handle, room.start, nullptr), JU_OK);
+  EXPECT_EQ(symbol_at(address(room.start)), nullptr);
+  EXPECT_EQ(segments.status().functions, 0u);
+  EXPECT_EQ(segments.written().start, room.start);
+}
+
+TEST(CCodeSegments, MarksServeOneFunctionAfterTheOther) {
+  const Segments segments;
+  const Marks marks;
+  for (const char* const name : {"first", "second"}) {
+    const ju_code_room room = segments.written();
+    const ju_code code = code_at(room.start, name);
+    c_interface::describe_call(marks.handle);
+    ASSERT_EQ(ju_code_commit_marks(segments.handle, marks.handle, &code, nullptr), JU_OK);
+    EXPECT_STREQ(symbol_at(address(room.start) + 1), name);
+    EXPECT_TRUE(c_interface::is_complete(walked_through(room.start))) << name;
+  }
+  EXPECT_EQ(segments.status().published, 2u);
+}
+
+TEST(CCodeSegments, OptionsAreThoseOfCpp) {
+  ju_code_options options{};
+  ju_code_segments* none = nullptr;
+  Error error;
+  EXPECT_EQ(ju_code_new(&options, &none, &error), JU_BAD_STRUCT_SIZE);
+  EXPECT_STREQ(error.place, "options");
+  options.struct_size = sizeof options;
+  options.functions = 2;
+  const Segments segments(&options);
+  const Described description;
+  for (int i = 0; i < 3; ++i) {
+    const ju_code code = code_at(segments.written().start, nullptr);
+    ASSERT_EQ(ju_code_commit(segments.handle, description.handle, &code, nullptr), JU_OK);
+  }
+  EXPECT_EQ(segments.status().files, 2u);
+}
+
+TEST(CCodeSegments, MistakesAreErrors) {
+  const Segments segments;
+  const Described description;
+  ju_builder* const builder = c_interface::said("not marks");
+  Error error;
+  ju_code_room room{};
+  EXPECT_EQ(ju_code_allocate(segments.handle, 0, &room, &error), JU_E_RANGE);
+  EXPECT_STREQ(error.place, "size");
+  EXPECT_EQ(ju_code_allocate(segments.handle, (std::size_t{1} << 30) + 1, &room, nullptr), JU_E_RANGE);
+  EXPECT_EQ(ju_code_allocate(segments.handle, 1, nullptr, nullptr), JU_NULL_POINTER);
+  room = segments.written();
+  ju_code code = code_at(room.start, "mistaken");
+  EXPECT_EQ(ju_code_commit(segments.handle, nullptr, &code, nullptr), JU_NULL_POINTER);
+  EXPECT_EQ(ju_code_commit(segments.handle, reinterpret_cast<ju_description*>(builder), &code, &error), JU_BAD_HANDLE);
+  EXPECT_STREQ(error.place, "description");
+  EXPECT_EQ(ju_code_commit(segments.handle, description.handle, nullptr, nullptr), JU_NULL_POINTER);
+  EXPECT_EQ(ju_code_commit_marks(segments.handle, builder, &code, &error), JU_BAD_VALUE);
+  EXPECT_STREQ(error.place, "marks");
+  code.size = room.size + 1;
+  EXPECT_EQ(ju_code_commit(segments.handle, description.handle, &code, &error), JU_E_OVERLAP);
+  EXPECT_STREQ(error.place, "code");
+  EXPECT_EQ(ju_code_release(segments.handle, static_cast<char*>(room.start) + 16, &error), JU_NOT_REGISTERED);
+  EXPECT_STREQ(error.place, "start");
+  EXPECT_EQ(segments.status().functions, 0u);
+  ju_code_status status{};
+  EXPECT_EQ(ju_code_status_get(segments.handle, &status, nullptr), JU_BAD_STRUCT_SIZE);
+  EXPECT_EQ(ju_builder_free(builder), JU_OK);
+}
+
+}  // namespace
