@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "jitunwind/adapters/code_segments/segments_state_p.h"
+#include "jitunwind/builders/draft/mark_recorder.h"
 #include "jitunwind/unwind_core/environment.h"
 #include "jitunwind/unwind_core/errno_keeper_internal.h"
 #include "jitunwind/unwind_core/heap_internal.h"
@@ -137,7 +138,9 @@ Status CodeSegments::commit(const Description& description, const Code& code) no
   return state_ == nullptr ? State::k_unknown : state_->commit(description, code);
 }
 Status CodeSegments::commit_marks(MarkRecorder& marks, const Code& code) noexcept {
-  return state_ == nullptr ? State::k_unknown : state_->commit(marks, code);
+  const Status committed = state_ == nullptr ? State::k_unknown : state_->commit(marks, code);
+  if (!committed) marks.clear();  // register_code(), which forgets them, may not have been reached
+  return committed;
 }
 Status CodeSegments::release(Addr start) noexcept {
   return state_ == nullptr ? State::k_unknown : state_->release(start);

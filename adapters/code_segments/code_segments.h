@@ -69,7 +69,7 @@ class CodeSegments {
   /// Registers and publishes code, after its bytes were written: by register_code(). `code.start` is that of a room,
   /// and `code.size` at most the room's. Errors: not_registered (no room begins there, or it has code already),
   /// e_overlap (larger than the room), and those of register_code(); the room stays allocated. Code that is registered
-  /// but cannot be published is no error: status() tells.
+  /// but cannot be published is no error: status() tells. Marks are forgotten, after an error, too.
   Status commit(const Description& description, const Code& code) noexcept;
   template <class Cpu>
   Status commit(ProcedureBuilder<Cpu, MarkRecorder>& marks, const Code& code) noexcept {

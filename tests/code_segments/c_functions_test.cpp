@@ -112,6 +112,24 @@ TEST(CCodeSegments, MarksServeOneFunctionAfterTheOther) {
   EXPECT_EQ(segments.status().published, 2u);
 }
 
+/// A function gets nothing that was recorded for code whose room was refused.
+TEST(CCodeSegments, MarksForgetWhatIsRefused) {
+  const Segments segments;
+  const Marks marks;
+  const ju_code_room room = segments.written();
+  ju_code code = code_at(static_cast<char*>(room.start) + 16, "nowhere");
+  ju_allocate(marks.handle, 0, 1, 64);
+  EXPECT_EQ(ju_code_commit_marks(segments.handle, marks.handle, &code, nullptr), JU_NOT_REGISTERED);
+  code = code_at(room.start, "large");
+  code.size = room.size + 1;
+  ju_allocate(marks.handle, 0, 1, 64);
+  EXPECT_EQ(ju_code_commit_marks(segments.handle, marks.handle, &code, nullptr), JU_E_OVERLAP);
+  code = code_at(room.start, "right");
+  c_interface::describe_call(marks.handle);
+  ASSERT_EQ(ju_code_commit_marks(segments.handle, marks.handle, &code, nullptr), JU_OK);
+  EXPECT_TRUE(c_interface::is_complete(walked_through(room.start)));
+}
+
 TEST(CCodeSegments, OptionsAreThoseOfCpp) {
   ju_code_options options{};
   ju_code_segments* none = nullptr;
