@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -24,8 +25,10 @@ Segment::Segment(SegmentMemory memory, const SegmentLayout& layout)
     : memory_(std::move(memory)),
       layout_(layout),
       text_(memory_.image() + layout.text),
+      block_shift_(static_cast<unsigned>(std::bit_width(layout.text_bytes / layout.functions))),
       frames_end_(layout.first_frame) {
   functions_.reserve(layout.functions);
+  blocks_.reserve(layout.functions);
 }
 
 template <class Number>
@@ -74,6 +77,7 @@ std::optional<Segment::Index> Segment::append(std::size_t size) noexcept {
   Function function;
   function.at = static_cast<std::uint32_t>(text_end_);
   function.size = static_cast<std::uint32_t>(room);
+  blocks_.resize(std::max(blocks_.size(), block_of(text_end_) + 1), index);  // of reserved room
   text_end_ += room;
   if (is_published()) function.name = take_string(k_name_of_function);
   functions_.push_back(function);
@@ -88,9 +92,12 @@ std::optional<Segment::Index> Segment::append(std::size_t size) noexcept {
 }
 
 std::optional<Segment::Index> Segment::find(Addr start) const noexcept {
-  const auto found = std::lower_bound(functions_.begin(), functions_.end(), start - text_,
+  const std::size_t block = block_of(start - text_);
+  if (block >= blocks_.size()) return std::nullopt;
+  const auto end = block + 1 == blocks_.size() ? functions_.end() : functions_.begin() + blocks_[block + 1];
+  const auto found = std::lower_bound(functions_.begin() + blocks_[block], end, start - text_,
                                       [](const Function& f, Addr at) { return f.at < at; });
-  if (found == functions_.end() || found->at != start - text_) return std::nullopt;
+  if (found == end || found->at != start - text_) return std::nullopt;
   return static_cast<Index>(found - functions_.begin());
 }
 

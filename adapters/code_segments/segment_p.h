@@ -150,6 +150,7 @@ class Segment {
   void store_search_entry(Index index, std::size_t frame) noexcept;
   bool append_frames(Function& function, std::span<const std::byte> frames) noexcept;
   void rewrite_frames(const Function& function, std::span<const std::byte> frames) noexcept;
+  std::size_t block_of(Addr offset) const noexcept { return static_cast<std::size_t>(offset >> block_shift_); }
   std::size_t frames_left() const noexcept;
   std::size_t strings_left() const noexcept;
   Slot take_string(std::size_t size) noexcept;
@@ -160,7 +161,9 @@ class Segment {
   SegmentMemory memory_;
   const SegmentLayout layout_;
   const Addr text_;
+  const unsigned block_shift_;       // of blocks of the text, which are at most as many as functions
   std::vector<Function> functions_;  // by address
+  std::vector<Index> blocks_;        // the first function that begins in each one, or behind it
   std::byte* copy_ = nullptr;        // during a fork
   std::size_t text_end_ = 0;
   std::size_t frames_end_;          // offset in the file

@@ -5,7 +5,9 @@
 #include <unistd.h>
 #include <unwind.h>
 
+#include <algorithm>
 #include <stdexcept>
+#include <vector>
 
 #include "jitunwind/adapters/code_segments/process_folder_p.h"
 #include "jitunwind/sdk/walk.h"
@@ -22,6 +24,24 @@ TEST(Segment, TheUnwinderFindsUnregisteredCode) {
   const Callee callee = [](void*) -> void* { throw std::runtime_error("from below"); };
   for (int i = 0; i < 2; ++i)
     EXPECT_THROW(call(small.segment->start((*small.segment)[index]), callee, nullptr), std::runtime_error);
+}
+
+/// Some functions are longer than several blocks of the search, and others share one.
+TEST(Segment, FunctionsAreFoundByTheirFirstByteAlone) {
+  SmallSegment small;
+  Segment& segment = *small.segment;
+  EXPECT_FALSE(segment.find(segment.text().begin));
+  std::vector<Addr> starts;
+  for (const std::size_t size : {16, 1200, 16, 16, 512, 496, 16, 700, 32})
+    starts.push_back(segment.start(segment[*segment.append(size)]));
+  for (Addr at = segment.text().begin; at < segment.text().end; ++at) {
+    const auto expected = std::find(starts.begin(), starts.end(), at);
+    const auto found = segment.find(at);
+    ASSERT_EQ(found.has_value(), expected != starts.end()) << at - segment.text().begin;
+    if (found) {
+      EXPECT_EQ(*found, expected - starts.begin());
+    }
+  }
 }
 
 /// Another copy of this library in the process knows the code by the file alone, and nobody tells it of changes.
