@@ -1,10 +1,13 @@
 // Registration with this library: the bare registry and the builders on top of it. Beside them there is the list that
 // is the least that a registration can be.
 #include <jitunwind/c.h>
+#include <jitunwind/code_segments.h>
 #include <jitunwind/jitunwind.h>
 
 #include <array>
+#include <cstring>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "bench/describe.h"
@@ -144,6 +147,34 @@ class CRegistrar final : public Registrar {
   std::vector<ju_registration*> live_;
 };
 
+/// Allocates room for code that tools see, copies the function, and commits it, which registers it as well.
+class SegmentsRegistrar final : public Registrar {
+ public:
+  const char* name() const override { return "commit, code segments"; }
+  std::size_t max_functions() const override { return 100'000; }  // of files, 48 MiB
+  bool find(const void*) override { return false; }
+  bool can_find() const override { return false; }
+
+  void prepare(std::span<const JitFunction> functions) override {
+    functions_ = functions;
+    starts_.assign(functions.size(), 0);
+    segments_.emplace();
+  }
+  void register_function(std::size_t index) override {
+    const JitFunction& function = functions_[index];
+    const jitunwind::CodeRoom room = segments_->allocate(function.size).value();
+    std::memcpy(room.writable.data(), function.code, function.size);
+    segments_->commit(descriptions.of(function), {.start = room.start, .size = function.size}).value();
+    starts_[index] = room.start;
+  }
+  void cancel_function(std::size_t index) override { (void)segments_->release(starts_[index]); }
+
+ private:
+  std::optional<jitunwind::CodeSegments> segments_;
+  std::span<const JitFunction> functions_;
+  std::vector<jitunwind::Addr> starts_;
+};
+
 /// A doubly linked list of descriptors without any protection, in which nothing can be found.
 class ListRegistrar final : public Registrar {
  public:
@@ -180,9 +211,10 @@ RegistryRegistrar registry_registrar;
 TableRegistrar table_registrar;
 BuilderRegistrar builder_registrar;
 CRegistrar c_registrar;
+SegmentsRegistrar segments_registrar;
 ListRegistrar list_registrar;
-Registrar* const k_registrars[]{&registry_registrar, &builder_registrar, &c_registrar, &list_registrar,
-                                &table_registrar};
+Registrar* const k_registrars[]{&registry_registrar, &builder_registrar, &c_registrar,
+                                &segments_registrar, &list_registrar,    &table_registrar};
 
 }  // namespace
 
