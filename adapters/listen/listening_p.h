@@ -1,5 +1,5 @@
-// The rooms of the library share the dialects that are listened to, the counters of their announcements, the thread that
-// follows files and lists, and the locks.
+// The rooms of the library share the dialects that are listened to, the counters of their announcements, the thread
+// that follows files and lists, and the locks.
 #pragma once
 
 #include <cstddef>
