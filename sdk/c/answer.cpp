@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "jitunwind/sdk/c/checked_handles_p.h"
-#include "jitunwind/sdk/c/handles_internal.h"
+#include "jitunwind/sdk/c/handles_p.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/page_internal.h"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "jitunwind/sdk/c/checked_handles_p.h"
-#include "jitunwind/sdk/c/handles_internal.h"
+#include "jitunwind/sdk/c/handles_p.h"
 #include "jitunwind/sdk/c/walk.h"
 #include "jitunwind/sdk/walk.h"
 

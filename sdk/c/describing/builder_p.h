@@ -13,7 +13,7 @@
 #include "jitunwind/builders/every_cpu.h"
 #include "jitunwind/sdk/c/describe.h"
 #include "jitunwind/sdk/c/describing/described_internal.h"
-#include "jitunwind/sdk/c/handles_internal.h"
+#include "jitunwind/sdk/c/handles_p.h"
 
 namespace jitunwind::c {
 

@@ -3,7 +3,7 @@
 
 #include "jitunwind/builders/procedure_builder.h"
 #include "jitunwind/builders/registration.h"
-#include "jitunwind/sdk/c/handles_internal.h"
+#include "jitunwind/sdk/c/handles_p.h"
 #include "jitunwind/sdk/c/register.h"
 
 namespace jitunwind::c {

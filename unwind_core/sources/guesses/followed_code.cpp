@@ -96,7 +96,9 @@ class FollowedCode {
       }
     }
     way = follow_out();
-    if (memory) memory->keep(lookup_.at, lookup_.unknown_version, way);
+    // An earlier path may be the right one from another SP.
+    const bool is_of_code = !depends_on_stack_ || way.known == WayOut::Known::nowhere;
+    if (memory && is_of_code) memory->keep(lookup_.at, lookup_.unknown_version, way);
     return way.known == WayOut::Known::nowhere ? std::nullopt : frame_.at(way.sp());
   }
   std::int32_t mark_of_sp() const noexcept { return static_cast<std::int32_t>(frame_.sp); }
@@ -124,7 +126,7 @@ class FollowedCode {
     CodeFlow flow(lookup_.space, lookup_.window, lookup_.at.value());
     if (lookup_.at.is_return_address()) flow.start_behind_call();
     WayOut way, jump;
-    bool depends_on_stack = false;
+    depends_on_stack_ = false;
     // One path may jump to a part of another procedure, or not, while another path returns.
     const auto leads_out = [&](const CodeState& at_end, bool returns) {
       const auto below = words_below_top(at_end, returns);
@@ -132,7 +134,7 @@ class FollowedCode {
       WayOut& found = returns ? way : jump;
       found = {at_end.sp.offset, *below, at_end.sp.base, {}, at_end.loaded};
       if (!is_behind_call(found)) {
-        depends_on_stack = true;
+        depends_on_stack_ = true;
         return false;
       }
       found.known = returns ? WayOut::that_returns(at_end.authenticated) : WayOut::Known::jumps;
@@ -142,7 +144,7 @@ class FollowedCode {
     if (jump.known == WayOut::Known::jumps) return jump;
     // Bytes that are data now may be code at the next lookup.
     if (flow.met_data()) return {};
-    if (!depends_on_stack) return {.known = WayOut::Known::nowhere};
+    if (!depends_on_stack_) return {.known = WayOut::Known::nowhere};
     return {.offset = mark_of_sp(), .base = Base::sp, .known = WayOut::Known::nowhere};
   }
   /// The place of the return address at the end. A jump before which it was not loaded may be one within the procedure.
@@ -311,8 +313,9 @@ class FollowedCode {
   Lookup& lookup_;
   const Arch& arch_;
   Frame frame_;
-  bool is_own_;                 // code of this process
-  std::optional<Addr> link_{};  // the return address in the link register, if it may be there
+  bool is_own_;                    // code of this process
+  std::optional<Addr> link_{};     // the return address in the link register, if it may be there
+  bool depends_on_stack_ = false;  // the last path out: others led to no return address
 };
 
 class FollowedCodeSource final : public RowSource {
