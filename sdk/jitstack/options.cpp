@@ -1,11 +1,12 @@
 #include "jitunwind/sdk/jitstack/options_p.h"
-#include "jitunwind/sdk/jitstack/terminal_p.h"
 
 #include <jitunwind/version.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <limits>
+
+#include "jitunwind/sdk/jitstack/terminal_p.h"
 
 namespace jitunwind::jitstack {
 namespace {

@@ -11,11 +11,12 @@ namespace jitunwind {
 /// The alignment in bytes of a number of 8 bytes in a structure.
 std::size_t alignment_of_8_bytes(const Arch& arch) noexcept;
 
-/// The CPU of programs that systems of this one run as well; the kernel gives registers of their threads by that CPU's NT_PRSTATUS. Null: none are
-/// known.
+/// The CPU of programs that systems of this one run as well; the kernel gives registers of their threads by that CPU's
+/// NT_PRSTATUS. Null: none are known.
 const Arch* also_runs(const Arch& arch) noexcept;
 
-/// Relocations of words of data in files that are not linked (the psABI's "Relocation Types"): S + A, and S + A - P. If there is no addend (ELF's REL), A is the word at the place.
+/// Relocations of words of data in files that are not linked (the psABI's "Relocation Types"): S + A, and S + A - P. If
+/// there is no addend (ELF's REL), A is the word at the place.
 struct DataRelocations {
   static constexpr std::uint32_t k_none = ~std::uint32_t{0};  ///< a CPU with 32 bits has no relocation of 64 bits
 

@@ -28,8 +28,9 @@ struct SigningInstructions {
 };
 
 /// The contents of a ucontext_t after the registers that it always has, on CPUs whose kernel puts records there. Each
-/// record begins with its kind and its size in bytes, 4 bytes each, and the last one has kind 0. One of the records has the vector registers. The kernel puts that first, but does not promise it:
-/// RegisterInfo::ucontext is their place if it is the first.
+/// record begins with its kind and its size in bytes, 4 bytes each, and the last one has kind 0. One of the records has
+/// the vector registers. The kernel puts that first, but does not promise it: RegisterInfo::ucontext is their place if
+/// it is the first.
 struct ContextRecords {
   std::int16_t first;  ///< offset of the first record in a ucontext_t
   std::uint16_t room;  ///< bytes for all of them

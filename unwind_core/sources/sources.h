@@ -32,7 +32,7 @@ const RowSource& leaf_source() noexcept;
 /// Bold guess for frames on a stack: there is a frame record where the frame pointer points.
 const RowSource& frame_pointer_source() noexcept;
 
-/// The sources that belong to one target. None may be a null pointer, except where that has a meaning.
+/// The sources that belong to one target.
 struct OwnSources {
   const RowSource* registered;             ///< the procedures that are registered in it
   const RowSource* answers = nullptr;      ///< its answers about modules; null: the modules' tables are read

@@ -1,8 +1,8 @@
 // ARM with 32 bits and the AAPCS32 (2024Q3), A32 and T32 code, Linux EABI: registers, entry row, calls. Data only.
 #include <elf.h>
 
-#include "jitunwind/unwind_core/arch/arch_internal.h"
 #include "jitunwind/unwind_core/arch/arch.h"
+#include "jitunwind/unwind_core/arch/arch_internal.h"
 #include "jitunwind/unwind_core/arch/arch_p.h"
 
 #if defined(__arm__) && !defined(__ARMEB__)

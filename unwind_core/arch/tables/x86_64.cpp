@@ -1,10 +1,10 @@
 // x86-64 with the System V psABI (AMD64 ABI 1.0), Linux: registers, entry row, frame chain, stubs. Data only.
 #include <elf.h>
 
-#include "jitunwind/unwind_core/arch/arch_internal.h"
 #include "jitunwind/unwind_core/arch/arch.h"
-#include "jitunwind/unwind_core/arch/instruction_p.h"
+#include "jitunwind/unwind_core/arch/arch_internal.h"
 #include "jitunwind/unwind_core/arch/arch_p.h"
+#include "jitunwind/unwind_core/arch/instruction_p.h"
 #include "jitunwind/unwind_core/arch/tables/x86_calls_p.h"
 
 #if defined(__x86_64__) && defined(__LP64__)
