@@ -131,14 +131,16 @@ int UNW_ARCH_OBJ(get_elf_image)(MappedFile* file, pid_t process, unw_word_t ip, 
                                 unsigned long* offset, char* path, std::size_t path_size) {
   *file = {};
   std::optional<Mapping> mapping;
+  std::string shown;
   try {
     mapping = mapping_at(process, ip);
+    if (mapping) shown = mapping->shown_path();
   } catch (const std::bad_alloc&) {
     return -UNW_ENOMEM;
   }
   if (!mapping || !mapping->is_of_file()) return -UNW_ENOINFO;
   char opened[k_longest_path + 32];
-  if (!map_file_of(process, mapping->shown_path().c_str(), opened, *file)) return -UNW_ENOINFO;
+  if (!map_file_of(process, shown.c_str(), opened, *file)) return -UNW_ENOINFO;
   *begin = mapping->range.begin;
   *offset = mapping->offset;
   if (path && path_size != 0) std::snprintf(path, path_size, "%s", opened);
