@@ -94,6 +94,8 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/adapters/asmjit DESTINATION ${asmjit_sou
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/adapters/asmjit/include/ DESTINATION ${asmjit_source_dir})
 install(FILES ${PROJECT_SOURCE_DIR}/builders/draft/row_pool_internal.h
         DESTINATION ${asmjit_source_dir}/jitunwind/builders/draft)
+install(FILES ${PROJECT_SOURCE_DIR}/dyn_info/directives/region_list_internal.h
+        DESTINATION ${asmjit_source_dir}/jitunwind/dyn_info/directives)
 
 if(TARGET jitunwind_llvm_orc)
   install(FILES ${PROJECT_SOURCE_DIR}/cmake/JitunwindLlvmHeaders.cmake DESTINATION ${package_dir})

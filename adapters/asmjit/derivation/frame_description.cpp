@@ -8,6 +8,7 @@
 #include "jitunwind/builders/described_rows.h"
 #include "jitunwind/builders/draft/row_pool_internal.h"
 #include "jitunwind/builders/registers_x86_64.h"
+#include "jitunwind/dyn_info/directives/region_list_internal.h"
 
 namespace jitunwind::derivation {
 namespace {
@@ -149,8 +150,7 @@ std::uint32_t Describer::tail_begin(const std::vector<Placed>& placed) const {
   });
   const bool overlaps = std::ranges::any_of(placed, [&](const Placed& d) { return !d.releases && d.offset > begin; });
   // A region at the end cannot be split, so that it must hold all directives.
-  constexpr std::size_t k_most_of_a_region = 65536;  // docs/directives.md
-  const bool too_many = placed.size() > k_most_of_a_region;
+  const bool too_many = placed.size() > k_max_ops;
   return labelled || overlaps || too_many ? size() : begin;
 }
 

@@ -12,6 +12,7 @@
 #include "jitunwind/adapters/asmjit/derivation/frame_rows_p.h"
 #include "jitunwind/adapters/asmjit/derivation/plain_frame_p.h"
 #include "jitunwind/adapters/asmjit/instruction_effects_p.h"
+#include "jitunwind/dyn_info/directives/region_list_internal.h"
 
 namespace jitunwind::derivation {
 namespace {
@@ -98,7 +99,6 @@ class CodeMarker {
 };
 
 bool CodeMarker::run() {
-  constexpr std::size_t k_most = 65536;  // of one region, docs/directives.md
   if (!add_points()) return false;
   const std::span<const std::uint8_t> bytes = v::section_bytes(code_, 0);
   for (const TraceRecorder::Recorded& i : written_.instructions) {
@@ -108,7 +108,7 @@ bool CodeMarker::run() {
     if (is_reached_) procedures_.back().end = i.end;
     if (i.mnemonic == k_padding) continue;
     if (!is_reached_ || TraceRecorder::has_changed(i, bytes) || !execute(i)) return false;
-    if (marks().ops().size() > k_most) return false;
+    if (marks().ops().size() > k_max_ops) return false;
   }
   const auto is_missed = [](const Point& p) { return !p.passed && (p.called || p.state != k_none); };
   return skip_data(static_cast<std::uint32_t>(bytes.size())) && next_data_ == written_.data.size() &&
