@@ -28,12 +28,10 @@ enum class Reading {
 };
 
 // A function of the base class, with all of its forms.
-#define JITUNWIND_NOTED(name)                          \
-  template <class... Arguments>                        \
-  void name(Arguments&&... arguments) {                \
-    const std::size_t begin = getSize();               \
-    Base::name(std::forward<Arguments>(arguments)...); \
-    note(begin);                                       \
+#define JITUNWIND_NOTED(name)                                          \
+  template <class... Arguments>                                        \
+  void name(Arguments&&... arguments) {                                \
+    noted([&] { Base::name(std::forward<Arguments>(arguments)...); }); \
   }
 
 /// Xbyak::CodeGenerator that notes where it writes instructions that concern the frame, which costs a comparison for
