@@ -25,7 +25,7 @@
 #include <string_view>
 #include <vector>
 
-#include "jitunwind/adapters/code_segments/process_folder_p.h"
+#include "jitunwind/adapters/code_segments/code_folder_p.h"
 #include "jitunwind/adapters/code_segments/segment_file_p.h"
 #include "jitunwind/builders/registration.h"
 #include "jitunwind/unwind_core/address.h"

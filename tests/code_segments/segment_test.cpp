@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "jitunwind/adapters/code_segments/process_folder_p.h"
+#include "jitunwind/adapters/code_segments/code_folder_p.h"
 #include "jitunwind/sdk/walk.h"
 #include "tests/code_segments/small_segment.h"
 #include "tests/code_segments/symbols_of.h"

@@ -1,4 +1,4 @@
-#include "jitunwind/adapters/code_segments/process_folder_p.h"
+#include "jitunwind/adapters/code_segments/code_folder_p.h"
 
 #include <signal.h>
 #include <sys/stat.h>
