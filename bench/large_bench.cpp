@@ -7,12 +7,13 @@
 //                                one, a call site with two arguments on the stack, or an early return
 //   compile_code/RUNTIME/N       a function with a loop of N instructions, compiled by a Compiler, added and released
 //   build/jitunwind/N            an item is an instruction that changes SP: described, and built
-//   own_description/build|marks  a procedure like no other, of ten instructions with two returns: described, registered
-//                                and cancelled
+//   own_description/HOW          a procedure like no other, of ten instructions with two returns: described, registered
+//                                and cancelled; HOW is build, marks, or marks_in_c
 //   register_size/jitunwind/N    an item is a procedure of so many instructions that change SP: registered, cancelled
 //   throw_by_rows/first|next/N   an item is a row of the procedure at whose end the exception passes
 //   throw_everywhere/in_order|at_random/N   an item is a row; the first throws from every 514 bytes of the procedure
 #include <benchmark/benchmark.h>
+#include <jitunwind/c.h>
 #include <jitunwind/jitunwind.h>
 #ifdef JITUNWIND_BENCH_ASMJIT
 #include <asmjit/x86.h>
@@ -120,6 +121,31 @@ void own_description(benchmark::State& state, bool builds) {
       if (!jitunwind::register_code(marks, place)) std::exit(3);
     }
   }
+  state.SetItemsProcessed(state.iterations());
+}
+
+void say_own(ju_builder* frame, std::int64_t number) {
+  const std::int64_t bytes = 8 * (number % 100'000 + 1), exit = 40 + number / 100'000 % 100;
+  ju_push(frame, 0, 1, JU_X86_64_RBP), ju_push(frame, 1, 2, JU_X86_64_RBX), ju_allocate(frame, 2, 9, bytes);
+  ju_remember(frame), ju_deallocate(frame, exit, exit + 7, bytes), ju_pop(frame, exit + 7, exit + 8, JU_X86_64_RBX);
+  ju_pop(frame, exit + 8, exit + 9, JU_X86_64_RBP), ju_restore(frame, exit + 9, exit + 10);
+  ju_deallocate(frame, -10, -3, bytes), ju_pop(frame, -3, -2, JU_X86_64_RBX), ju_pop(frame, -2, -1, JU_X86_64_RBP);
+}
+
+void own_description_in_c(benchmark::State& state) {
+  static std::array<unsigned char, 256> code;
+  ju_builder* marks = nullptr;
+  ju_code place;
+  ju_code_init(&place, code.data(), code.size());
+  place.name = "own";
+  if (ju_describe_marks(JU_CPU_X86_64, &marks, nullptr) != JU_OK) std::exit(3);
+  std::int64_t number = 0;
+  for (auto _ : state) {
+    ju_registration* live = nullptr;
+    say_own(marks, ++number);
+    if (ju_register_marks(marks, &place, &live, nullptr) != JU_OK || ju_cancel(live, nullptr) != JU_OK) std::exit(3);
+  }
+  ju_builder_free(marks);
   state.SetItemsProcessed(state.iterations());
 }
 
@@ -336,6 +362,7 @@ void add_benchmarks() {
   for (const bool builds : {true, false})
     benchmark::RegisterBenchmark(builds ? "own_description/build" : "own_description/marks",
                                  [=](auto& state) { own_description(state, builds); });
+  benchmark::RegisterBenchmark("own_description/marks_in_c", own_description_in_c);
   for (const std::size_t size : k_sizes) {
     const std::string number = std::to_string(size);
     benchmark::RegisterBenchmark(("build/jitunwind/" + number).c_str(), [=](auto& state) { build(state, size); });

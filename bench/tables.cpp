@@ -149,7 +149,7 @@ std::vector<TableOptions> tables(const Others& others) {
       {"Describe, register and cancel a procedure like no other, ns",
        "own_description/",
        {k_large, "build"},
-       {{{k_large, "marks"}, k_time, 400}}},
+       {{{k_large, "marks"}, k_time, 400}, {{k_large, "marks_in_c"}, k_time, 400}}},
       {"Register one, ns", "register_size/", described},
       {"Add code of N instructions, branches, call sites with two arguments on the stack, early returns; ns each",
        "add_code/",

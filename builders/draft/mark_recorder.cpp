@@ -8,6 +8,20 @@
 #include "jitunwind/unwind_core/heap_internal.h"
 
 namespace jitunwind {
+namespace {
+
+/// Replaces DWARF's numbers by those of directives. False: the CPU has no such register, or directives cannot name it.
+bool number(unw_dyn_op_t& op, const Arch& arch) noexcept {
+  if (!names_register(op.tag)) return op.reg = 0, true;
+  const int reg = number_in_directives(arch, static_cast<RegNum>(op.reg));
+  op.reg = static_cast<std::int16_t>(reg);
+  if (op.tag != UNW_DYN_SAVE_REG) return reg >= 0;
+  const int in = number_in_directives(arch, static_cast<unsigned>(op.val));
+  op.val = static_cast<unw_word_t>(in);
+  return reg >= 0 && in >= 0;
+}
+
+}  // namespace
 
 MarkRecorder::MarkRecorder(const MarkRecorder& other) noexcept
     : arch_(other.arch_),
@@ -51,15 +65,6 @@ void MarkRecorder::refuse_bytes(Instruction at) noexcept {
   refuse(ErrorCode::e_range, at.begin, "code offset beyond 2 GiB");
 }
 
-/// False: the CPU has no such register, or directives cannot name it.
-bool MarkRecorder::number(unw_dyn_op_t& op) const noexcept {
-  const int reg = names_register(op.tag) ? number_in_directives(*arch_, static_cast<RegNum>(op.reg)) : 0;
-  const int in = op.tag == UNW_DYN_SAVE_REG ? number_in_directives(*arch_, static_cast<unsigned>(op.val)) : 0;
-  op.reg = static_cast<std::int16_t>(reg);
-  if (op.tag == UNW_DYN_SAVE_REG) op.val = static_cast<unw_word_t>(in);
-  return reg >= 0 && in >= 0;
-}
-
 Status MarkRecorder::settle(std::uint64_t bytes) noexcept {
   if (*mistake_.what != '\0') return mistake_;
   const std::uint64_t unit = arch_->unit;
@@ -94,7 +99,7 @@ Status MarkRecorder::settle(std::uint64_t bytes) noexcept {
       last_from_start = std::max(last_from_start, when);
     op.when = static_cast<std::int32_t>(when);
     op.qp = _U_QP_TRUE;
-    if (!number(op)) return Error{ErrorCode::e_reg, said, "no such register, or none that directives can name"};
+    if (!number(op, *arch_)) return Error{ErrorCode::e_reg, said, "no such register, or none that directives can name"};
   }
   insn_count_ = static_cast<std::int32_t>(latest + 1);
   // A known size allows both ways of counting in any order.

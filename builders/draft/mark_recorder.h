@@ -80,7 +80,6 @@ class MarkRecorder {
   void free_ops() noexcept;
   [[gnu::cold]] void refuse(ErrorCode code, std::int64_t offset, const char* what) noexcept;
   [[gnu::cold]] void refuse_bytes(Instruction at) noexcept;
-  bool number(unw_dyn_op_t& op) const noexcept;
 
   std::array<unw_dyn_op_t, k_inline> inline_;  // uninitialised
   const Arch* arch_;

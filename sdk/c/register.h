@@ -28,7 +28,7 @@ typedef struct ju_code {
   size_t struct_size;        /**< sizeof(ju_code) */
   uint64_t start;            /**< first byte, in this process */
   uint64_t size;             /**< bytes */
-  const char* name;          /**< copied; null or "": the description's */
+  const char* name;          /**< copied; null or "": the description's. The caller promises that it can be read */
   uint64_t lsda;             /**< 0: the description's */
   uint64_t landing_pad_base; /**< base of call-site tables; 0: start. Needs language-specific data */
   void* user;                /**< the caller's own value, returned by ju_frame_user(), never dereferenced */

@@ -430,9 +430,10 @@ TEST(CBadInput, StringsWithoutEnd) {
   ju_registration* registration = nullptr;
   ju_code code;
   ju_code_init(&code, pages, 16);
-  code.name = pages + page - 5;
+  code.name = endless.c_str();
   EXPECT_EQ(ju_register(description, &code, &registration, &error), JU_BAD_STRING);
   EXPECT_STREQ(error.place, "code.name");
+  code.name = pages + page - 5;
   // A string may end at the end of a page, or continue on the next page.
   pages[page - 1] = '\0';
   EXPECT_EQ(ju_register(description, &code, &registration, &error), JU_OK) << error.text;

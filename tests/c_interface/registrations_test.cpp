@@ -2,6 +2,8 @@
 #include <cxxabi.h>
 #include <gtest/gtest.h>
 #include <jitunwind/c.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <unwind.h>
 
@@ -13,6 +15,7 @@
 
 #include "tests/builders/placed_eh_frame.h"
 #include "tests/c_interface/live.h"
+#include "tests/support/allowed_calls.h"
 
 using namespace c_interface;
 
@@ -65,6 +68,48 @@ TEST(CRegistrations, OfMarksThatServeOneProcedureAfterTheOther) {
   }
   for (ju_registration* registration : live) EXPECT_EQ(ju_cancel(registration, nullptr), JU_OK);
   EXPECT_EQ(ju_builder_free(marks), JU_OK);
+}
+
+/// Kills this process at system calls that test whether memory can be read.
+void make_questions_deadly() {
+  const std::array<unsigned, 2> questions{SYS_rt_sigprocmask, SYS_process_vm_readv};
+  auto program = jitunwind::test::answers(questions, SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_ALLOW);
+  if (!jitunwind::test::install(program)) ::_exit(2);
+}
+
+TEST(CRegistrations, AskTheKernelNothingAboutNames) {
+  const Code code;
+  ju_description* const description = built(said("jit_call"));
+  ju_builder* marks = nullptr;
+  ASSERT_EQ(ju_describe_marks(JU_CPU_HOST, &marks, nullptr), JU_OK);
+  ju_code place;
+  ju_code_init(&place, code.at(), sizeof k_call);
+  const auto register_twice = [&] {
+    ju_registration* live = nullptr;
+    for (bool has_marks : {false, true}) {
+      const std::string name(10000, 'n');
+      place.name = name.c_str();
+      if (has_marks) describe_call(marks), ju_set_size(marks, sizeof k_call);
+      const ju_status made = has_marks ? ju_register_marks(marks, &place, &live, nullptr)
+                                       : ju_register(description, &place, &live, nullptr);
+      if (made != JU_OK || ju_cancel(live, nullptr) != JU_OK) ::_exit(3);
+    }
+  };
+  register_twice();  // does first what a process does once
+  const pid_t child = ::fork();
+  if (child == 0) {
+    make_questions_deadly();
+    register_twice();
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  if (CHECKS_HANDLES)
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS) << status;
+  else
+    EXPECT_EQ(status, 0);
+  EXPECT_EQ(ju_builder_free(marks), JU_OK);
+  EXPECT_EQ(ju_description_free(description), JU_OK);
 }
 
 TEST(CRegistrations, OfMarksNameMistakesOnce) {

@@ -1,7 +1,10 @@
 // A library that checks handles notices every use of one that was freed, however late it comes.
 #include <gtest/gtest.h>
 #include <jitunwind/c.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <cstring>
 #include <vector>
 
 #include "c_call_code.h"
@@ -214,6 +217,28 @@ TEST(CUseAfterFree, ByEveryFunction) {
   }
   EXPECT_GT(refused, 80);
   EXPECT_EQ(ju_description_free(of), JU_OK);
+}
+
+TEST(CCheckedLibrary, RefusesNamesOfCodeThatCannotBeRead) {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  void* const pages = mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(pages, MAP_FAILED);
+  auto* const end = static_cast<char*>(pages) + page;
+  ASSERT_EQ(mprotect(end, page, PROT_NONE), 0);
+  std::memset(pages, 'y', page);
+  ju_description* const of = description();
+  ju_registration* made = nullptr;
+  ju_error error;
+  ju_error_init(&error);
+  for (const char* name : {end - 5, end}) {
+    ju_code code;
+    ju_code_init(&code, code_bytes, 16);
+    code.name = name;
+    EXPECT_EQ(ju_register(of, &code, &made, &error), JU_BAD_STRING);
+    EXPECT_STREQ(error.place, "code.name");
+  }
+  EXPECT_EQ(ju_description_free(of), JU_OK);
+  munmap(pages, 2 * page);
 }
 
 }  // namespace

@@ -40,7 +40,8 @@ ju_status say_text(ju_builder* builder, const char* what, const char* text, Work
 
 const std::type_info* type_of(const void* type_info) noexcept { return static_cast<const std::type_info*>(type_info); }
 
-/// The CPU's bit in cpus_with().
+}  // namespace
+
 std::uint32_t bit_of(const Arch& arch) noexcept {
   unsigned cpu = 0;
 #define JITUNWIND_ARCH(identifier)                                \
@@ -50,8 +51,6 @@ std::uint32_t bit_of(const Arch& arch) noexcept {
 #undef JITUNWIND_ARCH
   return 0;
 }
-
-}  // namespace
 
 ju_status refuse(ju_builder& builder, ju_status status, const char* what, std::string_view why) {
   builder.misuse.append(what).append(": ").append(ju_status_name(status)).append(": ").append(why).append("\n");
@@ -71,12 +70,11 @@ ju_status say_it(ju_builder* builder, const Said& said) {
   return answer(nullptr, [&] {
     for (const ju_reg reg : said.regs)
       if (cpu_of(reg) != builder->arch->elf_machine) return refuse_register(*builder, said.what, reg);
-    if ((said.cpus & bit_of(*builder->arch)) == 0)
+    if ((said.cpus & builder->cpu_bit) == 0)
       return refuse(*builder, JU_NO_SUCH_INSTRUCTION, said.what, std::string(builder->arch->name) + " has none");
     if (auto* const described = std::get_if<AnyBuilder>(&builder->recorder))
       return said.tell(*described, said.work), JU_OK;
-    if (!said.mark) return refuse(*builder, JU_BAD_VALUE, said.what, "marks have no such function: use ju_describe()");
-    return said.mark(std::get<AnyMarks>(builder->recorder), said.work), JU_OK;
+    return refuse(*builder, JU_BAD_VALUE, said.what, "marks have no such function: use ju_describe()");
   });
 }
 

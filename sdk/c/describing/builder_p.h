@@ -26,6 +26,8 @@ inline RegNum dwarf_of(ju_reg reg) noexcept { return static_cast<RegNum>(reg & 0
 inline ju_cpu cpu_of(const Arch& arch) noexcept { return static_cast<ju_cpu>(arch.elf_machine); }
 /// Null: there is no such CPU.
 const Arch* arch_of(ju_cpu cpu) noexcept;
+/// The CPU's bit in cpus_with().
+std::uint32_t bit_of(const Arch& arch) noexcept;
 /// Refuses registers of other CPUs.
 ju_status check_register(ju_reg reg, const Arch& arch, ju_error* error) noexcept;
 
@@ -36,6 +38,7 @@ struct ju_builder {
 
   jitunwind::c::Kind kind = k_kind;
   const jitunwind::Arch* arch;
+  std::uint32_t cpu_bit = jitunwind::c::bit_of(*arch);
   std::variant<jitunwind::c::AnyBuilder, jitunwind::c::AnyMarks> recorder;
   // Mistakes of C callers that the C++ builder cannot represent; ju_build() and ju_register_marks() report them first.
   ju_status first_misuse = JU_OK;
@@ -75,22 +78,25 @@ struct Said {
   std::uint32_t cpus;  ///< cpus_with() of the call
   std::span<const ju_reg> regs;
   void (*tell)(AnyBuilder& builder, const void* work);
-  void (*mark)(AnyMarks& marks, const void* work);  ///< null: marks do not have it
   const void* work;
 };
+/// Passes the call to the builder, or refuses it.
 ju_status say_it(ju_builder* builder, const Said& said);
 
-/// Calls `work` with the C++ builder and the registers in its type.
+/// Calls `work` with the C++ builder and the registers in its type. Marks are recorded at once: a call by pointers
+/// takes longer than the rest.
 template <class Work, class... Regs>
 ju_status say(ju_builder* builder, const char* what, Work work, Regs... regs) {
-  const std::array<ju_reg, sizeof...(regs)> all{regs...};
+  constexpr std::uint32_t k_cpus = cpus_with<const Work, Regs...>();
   const auto call = [&](auto& b) { work(b, AnyBuilder::Reg(dwarf_of(regs))...); };
-  using Call = decltype(call);
-  const auto tell = [](AnyBuilder& b, const void* w) { (*static_cast<const Call*>(w))(b); };
-  void (*mark)(AnyMarks&, const void*) = nullptr;
-  if constexpr (std::is_invocable_v<const Work&, AnyMarks&, decltype((void)regs, AnyBuilder::Reg(RegNum{}))...>)
-    mark = [](AnyMarks& b, const void* w) { (*static_cast<const Call*>(w))(b); };
-  return say_it(builder, {what, cpus_with<const Work, Regs...>(), all, tell, mark, &call});
+  if constexpr (std::is_invocable_v<const Work&, AnyMarks&, decltype((void)regs, AnyBuilder::Reg(RegNum{}))...>) {
+    if (is_handle(builder, Kind::builder) && (k_cpus & builder->cpu_bit) != 0 &&
+        ((cpu_of(regs) == builder->arch->elf_machine) && ...)) [[likely]]
+      if (auto* const marks = std::get_if<AnyMarks>(&builder->recorder)) return call(*marks), JU_OK;
+  }
+  const auto tell = [](AnyBuilder& b, const void* w) { (*static_cast<const decltype(call)*>(w))(b); };
+  const std::array<ju_reg, sizeof...(regs)> all{regs...};
+  return say_it(builder, {what, k_cpus, all, tell, &call});
 }
 
 }  // namespace jitunwind::c
