@@ -45,6 +45,7 @@ ju_status ju_code_new(const ju_code_options* options, ju_code_segments** segment
     jitunwind::CodeSegmentsOptions sizes;
     if (asked.text_bytes != 0) sizes.text_bytes = asked.text_bytes;
     if (asked.functions != 0) sizes.functions = asked.functions;
+    sizes.changes_code = asked.changes_code != 0;
     return jitunwind::c::hand_out(
         std::unique_ptr<ju_code_segments>(new ju_code_segments{.segments = jitunwind::CodeSegments(sizes)}), segments);
   });
@@ -78,6 +79,13 @@ ju_status ju_code_release(ju_code_segments* segments, const void* start, ju_erro
   });
 }
 
+ju_status ju_code_seal(ju_code_segments* segments, ju_error* error) {
+  return answer(error, [&] {
+    if (const ju_status bad = check(segments, "segments", error)) return bad;
+    return tell(error, segments->segments.seal(), "segments");
+  });
+}
+
 ju_status ju_code_status_get(const ju_code_segments* segments, ju_code_status* status, ju_error* error) {
   return answer(error, [&] {
     if (const ju_status bad = check(segments, "segments", error)) return bad;
@@ -90,6 +98,7 @@ ju_status ju_code_status_get(const ju_code_segments* segments, ju_code_status* s
     out.refused = now.refused;
     out.latest_refusal = now.refused == 0 ? JU_OK : jitunwind::c::status_of(now.latest_refusal.code);
     out.why = now.latest_refusal.what;
+    out.sealed = now.sealed;
     return jitunwind::c::write_struct(out, status, "status", error);
   });
 }

@@ -62,6 +62,13 @@ void remove_gone(const ReadableFile& place) {
 
 }  // namespace
 
+/// ReadableFile makes files that nobody may open again.
+ReadableFile new_file(int folder, const char* name) noexcept {
+  ReadableFile file(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW);
+  if (file.is_open()) (void)::fchmod(file.number(), S_IRUSR | S_IWUSR);
+  return file;
+}
+
 Result<CodeFolder> CodeFolder::open(const std::string& place, FilesAtEnd files) {
   // The dynamic linker's name of a library must lead others to it.
   if (!place.starts_with('/')) return not_published("the folder's path is not absolute");

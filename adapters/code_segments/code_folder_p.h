@@ -12,6 +12,9 @@ namespace jitunwind {
 /// `why`: with static storage.
 inline Error not_published(const char* why) noexcept { return {ErrorCode::io, 0, why}; }
 
+/// A file that did not exist, of this user alone: to read and write. Not open: errno says why.
+ReadableFile new_file(int folder, const char* name) noexcept;
+
 /// The fate of files, of this process's own and of those of processes that are gone.
 enum class FilesAtEnd : std::uint8_t { removed, kept };
 

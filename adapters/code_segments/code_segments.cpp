@@ -19,17 +19,19 @@ namespace jitunwind {
 void CodeSegments::State::leave_to_parent() noexcept {
   each_segment([](Segment& segment) { segment.after_fork_in_child(); });
   current = nullptr;
-  spare_comes = false;
+  is_at_work = is_some_full = false;
   empty.clear();
   folder.clear();
+  outdated.clear();
 }
 
 void CodeSegments::State::close() noexcept {
-  opener.join();
+  worker.join();
   RegistrationBatch all;
   {
     const SegmentsLock lock;
     leave_list();
+    remove_outdated();
   }
   for (auto& [end, segment] : segments) {
     for (Segment::Index i = 0; i < segment->count(); ++i) {
@@ -48,6 +50,7 @@ void CodeSegments::State::report(CodeSegmentsStatus& out) const {
   out.latest_refusal = latest_refusal;
   for (const auto& [end, segment] : segments) {
     out.files += segment->is_published();
+    out.sealed += segment->memory().is_sealed();
     for (Segment::Index i = 0; i < segment->count(); ++i) out.published += (*segment)[i].is_published;
   }
 }
@@ -82,8 +85,10 @@ void CodeSegments::State::take_part_in_forks() noexcept {
 /// Files of programs that end with their code still there. A signal handler that interrupted a change may call exit().
 void CodeSegments::State::remove_files() noexcept {
   if (!segments_lock.try_lock()) return;
-  for (State* state = first; state != nullptr; state = state->next)
+  for (State* state = first; state != nullptr; state = state->next) {
+    state->remove_outdated();
     state->each_segment([](Segment& segment) { segment.memory().remove_file(); });
+  }
   segments_lock.unlock();
 }
 
@@ -145,6 +150,8 @@ Status CodeSegments::commit_marks(MarkRecorder& marks, const Code& code) noexcep
 Status CodeSegments::release(Addr start) noexcept {
   return state_ == nullptr ? State::k_unknown : state_->release(start);
 }
+
+Status CodeSegments::seal() noexcept { return state_ == nullptr ? Done{} : state_->seal(); }
 
 CodeSegmentsStatus CodeSegments::status() const {
   CodeSegmentsStatus status;

@@ -22,10 +22,12 @@ struct CodeRoom {
   std::span<std::byte> writable{};  ///< where it is written
 };
 
-/// The size of each segment. A function that is larger has a segment of its own.
 struct CodeSegmentsOptions {
+  /// The size of each segment. A function that is larger has a segment of its own.
   std::size_t text_bytes = std::size_t{1} << 20;
   std::size_t functions = 4096;
+  /// Code is written to again after it was committed. Files then stay as they were made: none is renewed or sealed.
+  bool changes_code = false;
 };
 
 /// The state at one moment.
@@ -33,6 +35,7 @@ struct CodeSegmentsStatus {
   std::string folder;         ///< of the newest published segment's file; empty: there is none
   std::size_t segments = 0;   ///< open, those that are published among them
   std::size_t files = 0;      ///< published segments
+  std::size_t sealed = 0;     ///< those of them whose file has a build-id, and never changes
   std::size_t functions = 0;  ///< committed, and not released
   std::size_t published = 0;  ///< those of them that tools know by name, with call frame information
   std::uint64_t refused = 0;  ///< segments and functions that were not published, or not entirely
@@ -49,8 +52,14 @@ struct CodeSegmentsStatus {
 /// them; the next process of the user that makes such a folder removes them. JITUNWIND_CODE_FILES=keep in the
 /// environment keeps all of them, for tools that read them later.
 ///
+/// Tools keep what they have read of a file. A segment's content therefore becomes a new file, which has the name of
+/// the former one and is mapped in its place. A commit or release does so if the former one is 100 ms old. A segment
+/// that is full is sealed: its new file has a build-id, and never changes. Its rooms serve again when a quarter of them
+/// is empty, in a new file. Segments stay as they are while rooms of them are allocated and not committed. Code must
+/// not be written to after it was committed: see CodeSegmentsOptions::changes_code.
+///
 /// Thread-safe; not signal-safe. Opening a segment waits for the dynamic linker's lock. The next segment is therefore
-/// opened ahead, by a thread of this library's.
+/// opened ahead, by a thread of this library's, which also seals full ones. It ends when it has done so.
 ///
 /// A child of fork() keeps the code of before, from copies that are made at the fork. Walks know it, and the child can
 /// run and release it; it has no writable address there. The child's own code is in segments of its own.
@@ -79,6 +88,10 @@ class CodeSegments {
   /// Takes the code back, as Registration::cancel() does: its room may have other code when this returns. Errors:
   /// not_registered (no room begins there), in_signal_handler (nothing changed).
   Status release(Addr start) noexcept;
+
+  /// Seals all segments, for programs that make no code for a while: nothing else does it after the last commit. Error
+  /// io: a segment's file could not be renewed, and is as it was; those with rooms that are not committed are no error.
+  Status seal() noexcept;
 
   CodeSegmentsStatus status() const;
 

@@ -16,6 +16,10 @@ void CodeSegments::State::enter(Place place, std::span<const std::byte> frames, 
   place.function().registered = registration.release();
   place.function().state = Segment::Function::State::committed;
   ++committed;
+  --place.segment->open;
+  renew_if_it_is_time(*place.segment);
+  is_some_full = is_some_full || is_full(*place.segment);
+  work_ahead();
 }
 
 namespace {

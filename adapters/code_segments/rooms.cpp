@@ -35,7 +35,12 @@ CodeSegments::State::Place CodeSegments::State::take_empty(std::size_t size) noe
   if (rooms == empty.end()) return {};
   while (!rooms->second.empty()) {
     const Place place = rooms->second.front();
+    if (!open_again(*place.segment)) {
+      unlist(*place.segment);
+      continue;
+    }
     rooms->second.pop_front();
+    --place.segment->listed;
     if (place.segment->has_room_in_tables(place.function())) return place;
   }
   return {};
@@ -44,7 +49,7 @@ CodeSegments::State::Place CodeSegments::State::take_empty(std::size_t size) noe
 CodeSegments::State::Place CodeSegments::State::take(std::size_t size, Opened& unused) {
   if (const Place place = take_empty(size)) return place;
   if (size > options.text_bytes) return {};
-  if (current != nullptr)
+  if (current != nullptr && open_again(*current))
     if (const auto index = current->append(size)) return {current, *index};
   if (!spare || !spare->is_writable()) return {};
   use(std::move(spare), unused);
@@ -55,12 +60,17 @@ CodeSegments::State::Place CodeSegments::State::take(std::size_t size, Opened& u
 void CodeSegments::State::use(Opened opened, Opened& unused) {
   Segment* const next = opened.get();
   segments[next->text().end] = std::move(opened);
-  unused = take_out_unused(std::exchange(current, next));
+  Segment* const before = std::exchange(current, next);
+  unused = take_out_unused(before);
+  if (before == nullptr || unused) return;
+  if (!hands_out_all(*before)) unlist(*before);
+  is_some_full = is_some_full || is_full(*before);
 }
 
 CodeRoom CodeSegments::State::room_of(Place place) noexcept {
   place.function().state = Segment::Function::State::allocated;
   ++place.segment->live;
+  ++place.segment->open;
   return {place.segment->start(place.function()), place.segment->writable(place.function())};
 }
 
@@ -77,7 +87,7 @@ Result<CodeRoom> CodeSegments::State::allocate(std::size_t bytes) {
       }
       if (opened) use(std::move(opened), unused);
       if (const Place place = take(size, unused)) {
-        open_ahead();
+        work_ahead();
         return room_of(place);
       }
     }
@@ -109,34 +119,66 @@ CodeSegments::State::Opened CodeSegments::State::open(const CodeSegmentsOptions&
   return memory ? std::make_unique<Segment>(std::move(*memory), layout) : nullptr;
 }
 
-void CodeSegments::State::open_spare(void* self) noexcept {
+void CodeSegments::State::work(void* self) noexcept {
   State& state = *static_cast<State*>(self);
+  state.seal_full();
   Opened opened;
   try {
-    opened = state.open(state.options);
+    bool wants_spare = false;
+    {
+      const SegmentsLock lock;
+      wants_spare = state.wants_spare();
+    }
+    if (wants_spare) opened = state.open(state.options);
   } catch (const std::bad_alloc&) {
   }
   const SegmentsLock lock;
-  state.spare.swap(opened);  // that of a parent is closed without the lock
-  state.spare_comes = false;
+  if (opened) state.spare.swap(opened);  // that of a parent is closed without the lock
+  state.is_at_work = false;
+}
+
+bool CodeSegments::State::wants_spare() const noexcept {
+  return !(spare && spare->is_writable()) && current != nullptr && current->is_half_full();
 }
 
 /// If no thread can be started, none is tried again.
-void CodeSegments::State::open_ahead() noexcept {
-  if ((spare && spare->is_writable()) || spare_comes || current == nullptr || !current->is_half_full()) return;
-  opener.join();  // the former thread had nothing left to do
-  spare_comes = true;
-  (void)opener.start(open_spare, this);
+void CodeSegments::State::work_ahead() noexcept {
+  if (is_at_work || !(is_some_full || wants_spare())) return;
+  worker.join();  // the former thread had nothing left to do
+  is_at_work = true;
+  is_some_full = false;
+  (void)worker.start(work, this);
 }
 
 /// Null: it is used.
 CodeSegments::State::Opened CodeSegments::State::take_out_unused(Segment* segment) noexcept {
   if (segment == nullptr || segment == current || segment->live != 0) return nullptr;
-  for (auto& [size, rooms] : empty) std::erase_if(rooms, [&](Place room) { return room.segment == segment; });
+  unlist(*segment);
   const auto it = segments.find(segment->text().end);
   Opened unused = std::move(it->second);
   segments.erase(it);
   return unused;
+}
+
+/// Rooms of a full segment, which has a file that never changes, wait until a quarter of its rooms is empty. The
+/// segment is then opened again for all of them.
+bool CodeSegments::State::hands_out_all(const Segment& segment) const noexcept {
+  const bool is_ever_full = segment.is_published() && !options.changes_code && &segment != current;
+  return !is_ever_full || 4 * segment.live <= 3 * segment.count();
+}
+
+void CodeSegments::State::unlist(Segment& segment) noexcept {
+  if (std::exchange(segment.listed, 0) == 0) return;
+  for (auto& [size, rooms] : empty) std::erase_if(rooms, [&](Place room) { return room.segment == &segment; });
+}
+
+/// The room is lost until the segment is closed, if there is no memory.
+void CodeSegments::State::list_empty(Place place) noexcept {
+  try {
+    empty[place.function().size].push_back(place);
+    ++place.segment->listed;
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 /// Returns a segment that is to be closed.
@@ -145,10 +187,12 @@ CodeSegments::State::Opened CodeSegments::State::make_empty(Place place) noexcep
   place.function().state = Segment::Function::State::empty;
   --segment.live;
   if (Opened unused = take_out_unused(&segment)) return unused;
-  try {
-    if (segment.is_writable()) empty[place.function().size].push_back(place);
-  } catch (const std::bad_alloc&) {
-    // The room is lost until the segment is closed.
+  if (!segment.is_writable()) return nullptr;
+  if (segment.listed != 0 || &segment == current) {
+    list_empty(place);
+  } else if (hands_out_all(segment)) {
+    for (Segment::Index i = 0; i < segment.count(); ++i)
+      if (segment[i].state == Segment::Function::State::empty) list_empty({&segment, i});
   }
   return nullptr;
 }
@@ -178,7 +222,9 @@ Status CodeSegments::State::release(Addr start) noexcept {
     return cancelled;
   }
   if (was_committed) --committed;
+  if (!was_committed) --place.segment->open;
   if (was_committed && place.segment->is_published()) place.segment->withdraw(place.index);
+  if (was_committed && !place.segment->memory().is_sealed()) renew_if_it_is_time(*place.segment);
   closed = make_empty(place);
   return Done{};
 }

@@ -35,15 +35,17 @@ template <class Number>
 void Segment::store(std::size_t at, Number value) noexcept {
   // Other CPUs publish nothing: SegmentLayout::can_be_written().
   if constexpr (sizeof(Number) <= sizeof(void*)) {
-    auto& place = *reinterpret_cast<Number*>(memory_.writable() + at);
+    auto& place = *reinterpret_cast<Number*>(memory_.tables() + at);
     std::atomic_ref<Number>(place).store(value, std::memory_order_release);
   }
 }
 
 /// The bytes are none that a reader looks at.
 void Segment::copy(std::size_t at, const void* from, std::size_t size) noexcept {
-  std::memcpy(memory_.writable() + at, from, size);
+  std::memcpy(memory_.tables() + at, from, size);
 }
+
+void Segment::note_change() noexcept { store(layout_.generation(), ++generation_); }
 
 /// An entry is two offsets of 4 bytes from the table, of the code and of its FDE.
 void Segment::store_search_entry(Index index, std::size_t frame) noexcept {
@@ -149,7 +151,7 @@ bool Segment::publish_frame(Index index, std::span<const std::byte> frames) noex
   Function& function = functions_[index];
   const std::size_t cie = entry_size(frames.data());
   const bool fits = function.frames.size >= frames.size() &&
-                    std::memcmp(memory_.writable() + function.frames.at, frames.data(), cie) == 0;
+                    std::memcmp(memory_.tables() + function.frames.at, frames.data(), cie) == 0;
   if (!fits && !append_frames(function, frames)) return false;
   if (fits) rewrite_frames(function, frames);
   const std::size_t fde = function.frames.at + cie;
@@ -202,6 +204,7 @@ bool Segment::publish(Index index, std::uint64_t size, std::span<const std::byte
   const bool has_frame = publish_frame(index, frames);
   const bool has_symbol = publish_symbol(index, size, name);
   functions_[index].is_published = has_frame && has_symbol && !frames.empty() && !name.empty();
+  note_change();
   return has_frame && has_symbol;
 }
 
@@ -213,24 +216,19 @@ void Segment::withdraw(Index index) noexcept {
   store(symbol + offsetof(Elf64_Sym, st_value), std::uint64_t{0});
   store(symbol, k_no_symbol);
   store_search_entry(index, layout_.no_frame);
+  note_change();
   if (function.frames.size == 0) return;
-  const std::size_t fde = function.frames.at + entry_size(memory_.writable() + function.frames.at);
+  const std::size_t fde = function.frames.at + entry_size(memory_.tables() + function.frames.at);
   store(fde + k_fde_range, std::uint64_t{0});
 }
 
-/// Copies what is used; the rest of a copy's pages are 0, as the file's are.
+/// Copies what is used; the rest of a copy's pages are 0, as the file's are. Nobody writes to the file of a sealed one.
 void Segment::before_fork() noexcept {
-  const std::size_t bytes = layout_.text + text_end_;
-  copy_ = is_writable() ? static_cast<std::byte*>(map_memory(bytes)) : nullptr;
+  copy_ =
+      is_writable() && !memory_.is_sealed() ? static_cast<std::byte*>(map_memory(layout_.text + text_end_)) : nullptr;
   if (copy_ == nullptr) return;
-  const auto* const from = memory_.writable();
-  const auto keep = [&](std::size_t at, std::size_t size) { std::memcpy(copy_ + at, from + at, size); };
-  keep(layout_.text, text_end_);
-  if (!is_published()) return;
-  keep(0, layout_.symbols + layout_.symbols_bytes(functions_.size()));
-  keep(layout_.strings, strings_end_);
-  keep(layout_.search_table, layout_.search_entry(functions_.size()) - layout_.search_table);
-  keep(layout_.frames, frames_end_ - layout_.frames);
+  for (const FilePart& part : parts())
+    if (!part.bytes.empty()) std::memcpy(copy_ + part.at, part.bytes.data(), part.bytes.size());
 }
 
 void Segment::after_fork_in_parent() noexcept {

@@ -1,9 +1,15 @@
 #include "jitunwind/adapters/code_segments/segment_file_p.h"
 
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
 #include <string_view>
 
 #include "jitunwind/unwind_core/emit/eh_frame.h"
 #include "jitunwind/unwind_core/emit/elf_writer_internal.h"
+#include "jitunwind/unwind_core/hash.h"
 #include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/rows/dwarf_constants_internal.h"
 
@@ -12,15 +18,29 @@ namespace {
 
 // A name that begins another one is before that.
 constexpr char k_section_name_bytes[] =
-    "\0.hash\0.dynsym\0.dynstr\0.eh_frame\0.eh_frame_hdr\0.text\0.dynamic\0.shstrtab";
+    "\0.hash\0.dynsym\0.dynstr\0.eh_frame\0.eh_frame_hdr\0.text\0.dynamic\0.note.jitunwind"
+    "\0.note.gnu.build-id\0.shstrtab";
 constexpr std::string_view k_section_names{k_section_name_bytes, sizeof k_section_name_bytes};
 constexpr std::uint32_t name_at(std::string_view name) {
   return static_cast<std::uint32_t>(k_section_names.find(name, 1));
 }
 
-enum Section : std::uint32_t { none, hash, symbols, strings, search_table, frames, text, dynamic, names, k_sections };
+enum Section : std::uint32_t {
+  none,
+  hash,
+  symbols,
+  strings,
+  search_table,
+  frames,
+  text,
+  dynamic,
+  generation,
+  build_id,
+  names,
+  k_sections
+};
 static_assert(Section::text == k_text_section);
-constexpr std::size_t k_segments = 6;
+constexpr std::size_t k_segments = 7, k_note_segment = 6;
 constexpr std::size_t k_dynamic_entries = 6;
 
 constexpr std::size_t k_least_bytes = 8192;  // beside that: a longest name and large frames fit into any segment
@@ -29,13 +49,21 @@ constexpr std::size_t up_to(std::size_t offset, std::size_t unit) noexcept { ret
 
 constexpr std::size_t k_headers = sizeof(Elf64_Ehdr) + k_segments * sizeof(Elf64_Phdr);
 
+// Two notes (gABI, chapter 5 "Note Section"): this library's, of two words, and the build-id, which is behind the end
+// of the notes until there is one.
+constexpr std::string_view k_own_name("jitunwind\0\0", 12), k_gnu_name("GNU", 4);  // filled to words
+constexpr std::size_t k_own_note = sizeof(Elf64_Nhdr) + k_own_name.size() + 2 * sizeof(std::uint64_t);
+constexpr std::size_t k_id_in_note = sizeof(Elf64_Nhdr) + k_gnu_name.size();
+constexpr std::size_t k_id_note = k_id_in_note + sizeof(BuildId);
+
 }  // namespace
 
 SegmentLayout::SegmentLayout(const Arch& arch, std::size_t its_text_bytes, std::size_t its_functions) noexcept
     : functions(its_functions), text_bytes(up_to(its_text_bytes, k_largest_page_size)) {
   const std::size_t word = arch.word_size;
   section_names = k_headers + k_sections * sizeof(Elf64_Shdr);
-  hash = up_to(section_names + k_section_names.size(), word);
+  notes = up_to(section_names + k_section_names.size(), word);
+  hash = up_to(notes + k_own_note + k_id_note, word);
   // DT_HASH: numbers of buckets and of symbols, the bucket, and a link for each symbol.
   symbols = up_to(hash + (3 + 1 + functions) * sizeof(Elf32_Word), word);
   strings = symbols + symbols_bytes(functions);
@@ -50,12 +78,14 @@ SegmentLayout::SegmentLayout(const Arch& arch, std::size_t its_text_bytes, std::
 }
 
 namespace {
+constexpr std::size_t header_of(Section section) noexcept { return k_headers + section * sizeof(Elf64_Shdr); }
 constexpr std::size_t size_in_header(Section section) noexcept {
-  return k_headers + section * sizeof(Elf64_Shdr) + offsetof(Elf64_Shdr, sh_size);
+  return header_of(section) + offsetof(Elf64_Shdr, sh_size);
 }
 }  // namespace
 
 std::size_t SegmentLayout::symbols_size() const noexcept { return size_in_header(Section::symbols); }
+std::size_t SegmentLayout::generation() const noexcept { return notes + k_own_note - sizeof(std::uint64_t); }
 std::size_t SegmentLayout::frames_size() const noexcept { return size_in_header(Section::frames); }
 
 namespace {
@@ -72,6 +102,7 @@ void write_program_headers(const SegmentLayout& layout, ElfWriter& elf) noexcept
   segment(PT_DYNAMIC, PF_R | PF_W, layout.dynamic, dynamic_end, 8);
   segment(PT_GNU_EH_FRAME, PF_R, layout.search_table, layout.frames, 4);
   segment(PT_GNU_STACK, PF_R | PF_W, 0, 0, 16);  // the dynamic linker makes stacks executable without it
+  segment(PT_NOTE, PF_R, layout.notes, layout.notes + k_own_note, 4);
 }
 
 void write_section_headers(const SegmentLayout& layout, ElfWriter& elf) noexcept {
@@ -91,7 +122,31 @@ void write_section_headers(const SegmentLayout& layout, ElfWriter& elf) noexcept
   section(".text", SHT_PROGBITS, read | SHF_EXECINSTR, layout.text, layout.text_bytes, 0, 0, 16, 0);
   section(".dynamic", SHT_DYNAMIC, read | SHF_WRITE, layout.dynamic, k_dynamic_entries * sizeof(Elf64_Dyn),
           Section::strings, 0, 8, sizeof(Elf64_Dyn));
+  section(".note.jitunwind", SHT_NOTE, read, layout.notes, k_own_note, 0, 0, 4, 0);
+  section(".note.gnu.build-id", SHT_NULL, read, layout.notes + k_own_note, k_id_note, 0, 0, 4, 0);
   section(".shstrtab", SHT_STRTAB, 0, layout.section_names, k_section_names.size(), 0, 0, 1, 0);
+}
+
+/// A number that no other segment of this machine has.
+std::uint64_t unlike_any_other() noexcept {
+  static std::atomic<std::uint64_t> count{0};
+  const auto now = static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
+  const auto process = static_cast<std::uint64_t>(::getpid());
+  return hash_with(hash_with(hash_with(0, now), process), count.fetch_add(1));
+}
+
+void write_notes(const SegmentLayout& layout, const Arch& arch, std::span<std::byte> into) noexcept {
+  ElfWriter elf(arch, into.subspan(layout.notes));
+  const auto head = [&](std::string_view name, std::size_t unfilled, std::size_t bytes, std::uint32_t type) {
+    elf.out().u32(unfilled);
+    elf.out().u32(bytes);
+    elf.out().u32(type);
+    elf.text(name);
+  };
+  head(k_own_name, 10, 2 * sizeof(std::uint64_t), 1);
+  elf.out().u64(unlike_any_other());
+  elf.out().u64(0);
+  head(k_gnu_name, k_gnu_name.size(), sizeof(BuildId), NT_GNU_BUILD_ID);
 }
 
 /// DT_HASH has one empty bucket: dlsym() finds nothing, and dladdr() goes by the number of symbols (gABI, chapter 5
@@ -129,7 +184,19 @@ void write_segment_file(SegmentLayout& layout, const Arch& arch, std::span<std::
   write_program_headers(layout, elf);
   write_section_headers(layout, elf);
   elf.text(k_section_names);
+  write_notes(layout, arch, into);
   write_empty_tables(layout, arch, into);
+}
+
+void set_build_id(const SegmentLayout& layout, const BuildId* id, std::span<std::byte> headers) noexcept {
+  const auto put = [&](std::size_t at, auto value) { std::memcpy(headers.data() + at, &value, sizeof value); };
+  const std::uint64_t bytes = k_own_note + (id == nullptr ? 0 : k_id_note);
+  constexpr std::size_t k_segment = sizeof(Elf64_Ehdr) + k_note_segment * sizeof(Elf64_Phdr);
+  put(k_segment + offsetof(Elf64_Phdr, p_filesz), bytes);
+  put(k_segment + offsetof(Elf64_Phdr, p_memsz), bytes);
+  put(header_of(Section::build_id) + offsetof(Elf64_Shdr, sh_type),
+      id == nullptr ? Elf64_Word{SHT_NULL} : Elf64_Word{SHT_NOTE});
+  if (id != nullptr) std::memcpy(headers.data() + layout.notes + k_own_note + k_id_in_note, id->data(), id->size());
 }
 
 }  // namespace jitunwind

@@ -4,6 +4,7 @@
 
 #include <elf.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -21,10 +22,13 @@ struct SegmentLayout {
   static bool can_be_written(const Arch& arch) noexcept { return arch.word_size == 8 && !arch.big_endian; }
 
   std::size_t functions;
-  std::size_t section_names, hash, symbols, strings, search_table, frames, text, dynamic, end;
+  std::size_t section_names, notes, hash, symbols, strings, search_table, frames, text, dynamic, end;
   std::size_t text_bytes, strings_bytes, frames_bytes;
 
   std::size_t symbols_bytes(std::size_t count) const noexcept { return (1 + count) * sizeof(Elf64_Sym); }
+  /// A number that changes with the tables, in the file's first 4 KiB: readers keep what they have read of a file by
+  /// them. No two segments have the same words before it.
+  std::size_t generation() const noexcept;
   // The sizes in the headers of these two sections, which grow. A word of 0, which is not counted, follows .eh_frame.
   std::size_t symbols_size() const noexcept;
   std::size_t frames_size() const noexcept;
@@ -50,7 +54,13 @@ inline constexpr std::uint64_t k_no_symbol = std::uint64_t{ELF64_ST_INFO(STB_GLO
 inline constexpr std::size_t k_frames_of_function = 112, k_name_of_function = 48;
 inline constexpr std::size_t k_frames_end = sizeof(std::uint32_t);
 
+/// The name of a file's content.
+using BuildId = std::array<std::byte, 16>;
+
 /// Writes the file without any function. `into` has layout.end zeroed bytes. Sets layout.no_frame and first_frame.
 void write_segment_file(SegmentLayout& layout, const Arch& arch, std::span<std::byte> into) noexcept;
+
+/// Changes the headers, which are the first layout.hash bytes: null: the file has no build-id.
+void set_build_id(const SegmentLayout& layout, const BuildId* id, std::span<std::byte> headers) noexcept;
 
 }  // namespace jitunwind

@@ -23,7 +23,7 @@ ReadableFile make_file(int folder, std::string& name) {
   static std::atomic<unsigned> count{0};
   for (;;) {
     name = "code-" + std::to_string(count.fetch_add(1)) + ".so";
-    ReadableFile file(folder, name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW);
+    ReadableFile file = new_file(folder, name.c_str());
     if (file.is_open() || errno != EEXIST) return file;
   }
 }
@@ -37,6 +37,7 @@ void SegmentMemory::swap(SegmentMemory& other) noexcept {
   std::swap(bytes_, other.bytes_);
   std::swap(image_, other.image_);
   std::swap(handle_, other.handle_);
+  std::swap(is_sealed_, other.is_sealed_);
 }
 
 SegmentMemory::~SegmentMemory() {
@@ -46,7 +47,7 @@ SegmentMemory::~SegmentMemory() {
   if (handle_ != nullptr)
     ::dlclose(handle_);
   else if (image_ != 0)
-    ::munmap(reinterpret_cast<void*>(static_cast<std::uintptr_t>(image_)), bytes_);
+    ::munmap(pointer_to_image(0), bytes_);
 }
 
 void SegmentMemory::remove_file() noexcept {
@@ -62,7 +63,7 @@ void SegmentMemory::leave_to_parent(std::byte* copy, std::size_t text, std::size
   view_ = nullptr;
   if (copy == nullptr) return;
   const auto move = [&](std::size_t from, std::size_t to, int protection) {
-    void* const there = reinterpret_cast<void*>(static_cast<std::uintptr_t>(image_ + from));
+    void* const there = pointer_to_image(from);
     if (from == to || ::mprotect(copy + from, to - from, protection) != 0) return;
     (void)::mremap(copy + from, to - from, to - from, MREMAP_MAYMOVE | MREMAP_FIXED, there);
   };
@@ -76,11 +77,14 @@ bool SegmentMemory::map_view(int file) noexcept {
 }
 
 /// A page that the disk has no room for is SIGBUS when it is written to, so all of them are allocated first.
+Status SegmentMemory::allocate(int file) noexcept {
+  if (::syscall(SYS_fallocate, file, 0, 0L, static_cast<long>(bytes_)) == 0) return Done{};
+  return not_published(errno == ENOSPC ? "the folder's disk is full"
+                                       : "the folder's file system allocates no room ahead");
+}
+
 Status SegmentMemory::map(int file) noexcept {
-  if (::fchmod(file, S_IRUSR | S_IWUSR) != 0) return not_published("the file's mode cannot be set");
-  if (::syscall(SYS_fallocate, file, 0, 0L, static_cast<long>(bytes_)) != 0)
-    return not_published(errno == ENOSPC ? "the folder's disk is full"
-                                         : "the folder's file system allocates no room ahead");
+  if (const Status allocated = allocate(file); !allocated) return allocated;
   void* const trial = map_file(file, bytes_, PROT_READ | PROT_EXEC, MAP_PRIVATE);
   if (trial == nullptr) return not_published("files of the folder may not be executed (noexec)");
   ::munmap(trial, bytes_);

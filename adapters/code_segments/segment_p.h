@@ -15,8 +15,14 @@
 // written over only if there is no other room.
 //
 // Addresses go up as they are given out, so the search table is sorted at all times. Nothing ever moves.
+//
+// Readers keep what they have read of a file. So the content becomes a new file from time to time, which takes the name
+// of the former one and is mapped over it: readers that watch mappings look again. A sealed one has a build-id and
+// never changes. Its tables are then written to in the image, whose pages become this process's own, so that readers in
+// the process miss what has gone, while readers of the file know what was there.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -32,6 +38,12 @@
 #include "jitunwind/unwind_core/error.h"
 
 namespace jitunwind {
+
+/// A part of a file's content.
+struct FilePart {
+  std::size_t at = 0;
+  std::span<const std::byte> bytes{};
+};
 
 /// The file of a segment, or memory without a name. The destructor unmaps both views and removes the file.
 class SegmentMemory {
@@ -49,9 +61,19 @@ class SegmentMemory {
   static Result<SegmentMemory> unnamed(SegmentLayout& layout) noexcept;
 
   bool is_published() const noexcept { return handle_ != nullptr && view_ != nullptr; }
-  const std::string& path() const noexcept { return path_; }  ///< empty: it has none
-  std::byte* writable() const noexcept { return view_; }      ///< of offset 0
-  Addr image() const noexcept { return image_; }              ///< address of offset 0
+  const std::string& path() const noexcept { return path_; }                               ///< empty: it has none
+  std::byte* writable() const noexcept { return view_; }                                   ///< of offset 0
+  std::byte* tables() const noexcept { return is_sealed_ ? pointer_to_image(0) : view_; }  ///< of offset 0, writable
+  bool is_sealed() const noexcept { return is_sealed_; }
+  Addr image() const noexcept { return image_; }  ///< address of offset 0
+  const std::byte* image_bytes() const noexcept { return pointer_to_image(0); }
+  /// Makes a file of these parts, gives it the name of the former one, and maps it over that, the writable view as
+  /// well. Returns the name that the former one has now, which somebody may have just read; "" if it has none. The
+  /// caller removes it later. Error io: nothing has changed. Throws std::bad_alloc. Precondition: is_published(),
+  /// nobody writes to the view or to the image, and the parts are what both show.
+  Result<std::string> renew(std::span<const FilePart> parts, const SegmentLayout& layout, bool seals);
+  /// Sets the file's time of change, which writing to memory does not.
+  void stamp() const noexcept;
   /// Removes the file, which stays mapped, unless it is to be kept.
   void remove_file() noexcept;
   /// A forked child calls it: the file is the parent's, and the child has no view (MADV_DONTFORK). `copy` begins with a
@@ -61,9 +83,14 @@ class SegmentMemory {
 
  private:
   void swap(SegmentMemory& other) noexcept;
+  std::byte* pointer_to_image(std::size_t at) const noexcept {
+    return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(image_ + at));
+  }
   bool map_view(int file) noexcept;
+  Status allocate(int file) noexcept;
   Status map(int file) noexcept;
   Status open() noexcept;
+  Status map_anew(int file, const SegmentLayout& layout, bool seals) noexcept;
 
   std::string path_;
   FilesAtEnd files_ = FilesAtEnd::removed;
@@ -71,6 +98,7 @@ class SegmentMemory {
   std::size_t bytes_ = 0;  // of the view, and of an image without a handle
   Addr image_ = 0;
   void* handle_ = nullptr;  // of dlopen(); null: the image is a mapping of its own
+  bool is_sealed_ = false;
 };
 
 /// One thread at a time, except for the constants.
@@ -134,6 +162,10 @@ class Segment {
   bool publish(Index index, std::uint64_t size, std::span<const std::byte> frames, std::string_view name) noexcept;
   void withdraw(Index index) noexcept;
 
+  /// SegmentMemory::renew() with what is there. Error io, also if somebody wrote to the image. Throws std::bad_alloc.
+  /// Preconditions: is_published(), and nobody writes code.
+  Result<std::string> renew(bool seals);
+
   // The parent may write other code into a room that is empty, or change code, while a child runs what was there at the
   // fork. The child therefore has copies, which are made before the fork. All three are signal-safe.
 
@@ -141,11 +173,19 @@ class Segment {
   void after_fork_in_parent() noexcept;
   void after_fork_in_child() noexcept;
 
-  unsigned live = 0;  ///< functions that are not empty
+  unsigned live = 0;    ///< functions that are not empty
+  unsigned open = 0;    ///< those of them that somebody may be writing
+  unsigned listed = 0;  ///< empty rooms that others may have
+  // Times of CLOCK_MONOTONIC; 0: it has not changed yet.
+  std::int64_t renewed_at = 0, stamped_at = 0;
 
  private:
   template <class Number>
   void store(std::size_t at, Number value) noexcept;
+  using Parts = std::array<FilePart, 5>;
+  /// All that is in use, but for the dynamic section; the rest is 0.
+  Parts parts() const noexcept;
+  void note_change() noexcept;
   void copy(std::size_t at, const void* from, std::size_t size) noexcept;
   void store_search_entry(Index index, std::size_t frame) noexcept;
   bool append_frames(Function& function, std::span<const std::byte> frames) noexcept;
@@ -169,6 +209,7 @@ class Segment {
   std::size_t frames_end_;          // offset in the file
   std::size_t strings_end_ = 1;     // in the string table
   std::size_t without_frames_ = 0;  // functions that have none yet, for which there is room
+  std::uint64_t generation_ = 0;
 };
 
 }  // namespace jitunwind

@@ -53,7 +53,7 @@ struct CodeSegments::State {
 
   explicit State(const CodeSegmentsOptions& its_options) noexcept
       : options{std::clamp<std::size_t>(its_options.text_bytes, k_largest_page_size, k_largest_function),
-                std::clamp<std::size_t>(its_options.functions, 1, std::size_t{1} << 20)} {}
+                std::clamp<std::size_t>(its_options.functions, 1, std::size_t{1} << 20), its_options.changes_code} {}
   /// Null: no memory.
   static State* make(const CodeSegmentsOptions& options) noexcept;
   static void take_part_in_forks() noexcept;
@@ -72,6 +72,7 @@ struct CodeSegments::State {
   Status commit(const Description& description, const Code& code) noexcept;
   Status commit(MarkRecorder& marks, const Code& code) noexcept;
   Status release(Addr start) noexcept;
+  Status seal() noexcept;
   void close() noexcept;
   void enter_list() noexcept;
   void report(CodeSegmentsStatus& out) const;
@@ -88,7 +89,17 @@ struct CodeSegments::State {
   Place take_empty(std::size_t size) noexcept;
   void use(Opened opened, Opened& unused);
   CodeRoom room_of(Place place) noexcept;
-  void open_ahead() noexcept;
+  bool hands_out_all(const Segment& segment) const noexcept;
+  void list_empty(Place place) noexcept;
+  void unlist(Segment& segment) noexcept;
+  bool may_be_renewed(const Segment& segment) const noexcept;
+  bool is_full(const Segment& segment) const noexcept;
+  Status renew(Segment& segment, bool seals) noexcept;
+  void renew_if_it_is_time(Segment& segment) noexcept;
+  bool open_again(Segment& segment) noexcept;
+  void remove_outdated() noexcept;
+  bool wants_spare() const noexcept;
+  void work_ahead() noexcept;
   Opened make_empty(Place place) noexcept;
   Opened take_out_unused(Segment* segment) noexcept;
   void leave_list() noexcept;
@@ -104,7 +115,8 @@ struct CodeSegments::State {
   void publish(Place place, std::string_view name, KnownFrames::Key key, Registration& registration);
   bool publish_known(Place place, std::string_view name, const KnownFrames::Key& key, Registration& registration);
   void publish_encoded(Place place, std::string_view name, KnownFrames::Entry& encoded, Registration& registration);
-  static void open_spare(void* self) noexcept;
+  void seal_full() noexcept;
+  static void work(void* self) noexcept;
 
   const CodeSegmentsOptions options;
   std::vector<std::string> places;
@@ -113,13 +125,14 @@ struct CodeSegments::State {
   std::map<Addr, Opened> segments;  // by end of the text
   Segment* current = nullptr;
   Opened spare;
-  bool spare_comes = false;
-  OwnThread opener;
+  bool is_at_work = false, is_some_full = false;
+  OwnThread worker;
   /// Rooms without code, by size. That which has been empty for the longest time is taken first: somebody may have read
   /// its name, or sampled its code, just before it was released.
   std::map<std::size_t, std::deque<Place>> empty;
   KnownFrames known_frames;
-  std::string folder;
+  std::string folder, outdated;
+  std::int64_t next_renewal = 0;
   std::size_t committed = 0;
   std::uint64_t refused = 0;
   Error latest_refusal{};

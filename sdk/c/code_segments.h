@@ -31,6 +31,7 @@ typedef struct ju_code_options {
   size_t struct_size; /**< sizeof(ju_code_options) */
   size_t text_bytes;  /**< by default 1 MiB */
   size_t functions;   /**< by default 4096 */
+  int changes_code;   /**< not 0: committed code is written to again, so that no file is renewed or sealed */
 } ju_code_options;
 
 /** Makes an allocator, which opens nothing yet. `options` may be null. Free it with ju_code_free(). Errors:
@@ -66,6 +67,10 @@ ju_status ju_code_commit_marks(ju_code_segments* segments, ju_builder* marks, co
     has changed. */
 ju_status ju_code_release(ju_code_segments* segments, const void* start, ju_error* error);
 
+/** Seals all segments, for programs that make no code for a while. Errors: null_pointer, bad_handle, freed_handle; io:
+   a segment's file could not be renewed, and is as it was. */
+ju_status ju_code_seal(ju_code_segments* segments, ju_error* error);
+
 /** The state at one moment. */
 typedef struct ju_code_status {
   size_t struct_size; /**< sizeof(ju_code_status) */
@@ -76,6 +81,7 @@ typedef struct ju_code_status {
   uint64_t refused;   /**< segments and functions that were not published, or not entirely */
   ju_status latest_refusal;
   const char* why; /**< reason for the latest refusal, in one sentence; "" if there was none. Static storage */
+  uint64_t sealed; /**< files that have a build-id, and never change */
 } ju_code_status;
 /** Reads the state. Errors: null_pointer, bad_handle, freed_handle, bad_struct_size, out_of_memory. */
 ju_status ju_code_status_get(const ju_code_segments* segments, ju_code_status* status, ju_error* error);

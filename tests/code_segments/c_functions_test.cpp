@@ -108,6 +108,9 @@ TEST(CCodeSegments, MarksServeOneFunctionAfterTheOther) {
     ASSERT_EQ(ju_code_commit_marks(segments.handle, marks.handle, &code, nullptr), JU_OK);
     EXPECT_STREQ(symbol_at(address(room.start) + 1), name);
     EXPECT_TRUE(c_interface::is_complete(walked_through(room.start))) << name;
+    EXPECT_EQ(segments.status().sealed, 0u);
+    EXPECT_EQ(ju_code_seal(segments.handle, nullptr), JU_OK);
+    EXPECT_EQ(segments.status().sealed, 1u);
   }
   EXPECT_EQ(segments.status().published, 2u);
 }
@@ -145,6 +148,12 @@ TEST(CCodeSegments, OptionsAreThoseOfCpp) {
     ASSERT_EQ(ju_code_commit(segments.handle, description.handle, &code, nullptr), JU_OK);
   }
   EXPECT_EQ(segments.status().files, 2u);
+  options.changes_code = 1;
+  const Segments changing(&options);
+  const ju_code code = code_at(changing.written().start, nullptr);
+  ASSERT_EQ(ju_code_commit(changing.handle, description.handle, &code, nullptr), JU_OK);
+  EXPECT_EQ(ju_code_seal(changing.handle, nullptr), JU_OK);
+  EXPECT_EQ(changing.status().sealed, 0u);
 }
 
 TEST(CCodeSegments, MistakesAreErrors) {

@@ -1,13 +1,17 @@
 // Readers come between any two instructions of a writer.
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <cstdio>
 #include <fstream>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
+#include "jitunwind/unwind_core/uncancelled_internal.h"
 #include "tests/code_segments/small_segment.h"
 #include "tests/code_segments/symbols_of.h"
 #include "tests/registry/every_instruction.h"
@@ -31,11 +35,17 @@ class Readers {
   }
 
   static void visit(void* self) { static_cast<Readers*>(self)->see(); }
+  /// Between any two system calls, which are more than three instructions apart.
+  static void visit_mappings(void* self) {
+    Readers& readers = *static_cast<Readers*>(self);
+    if (++readers.instructions % 3 == 0) readers.look_at_mappings();
+  }
   void see() {
     if (is_new_state()) look();
   }
 
   const char* wrong = nullptr;  ///< the first wrong answer
+  std::size_t instructions = 0;
   std::size_t known_by_name = 0, known_by_frame = 0;
   const std::vector<std::vector<std::byte>>& states() const { return states_; }
 
@@ -58,6 +68,28 @@ class Readers {
   }
   void expect(bool right, const char* what) {
     if (!right && wrong == nullptr) wrong = what;
+  }
+
+  /// Readers of other processes go from a line of /proc/PID/maps to the file of its name.
+  void look_at_mappings() {
+    look();
+    const Addr text = small_.segment->text().begin;
+    std::size_t of_text = 0;
+    ReadableFile maps("/proc/self/maps");
+    LineReader<1024> lines(maps);
+    for (std::string_view line; lines.next(line);) {
+      if (line.find(small_.folder.path()) == line.npos) continue;
+      unsigned long begin = 0, end = 0, inode = 0;
+      char kind[5]{}, name[512]{};
+      std::sscanf(std::string(line).c_str(), "%lx-%lx %4s %*x %*s %lu %511s", &begin, &end, kind, &inode, name);
+      of_text += begin <= text && text < end && kind[2] == 'x';
+      struct stat status {};
+      expect(::stat(name, &status) == 0 && status.st_ino == inode,
+             "a mapping's name is that of no file, or of another");
+    }
+    expect(of_text == 1, "the text is not mapped");
+    struct stat status {};
+    expect(::stat(small_.segment->memory().path().c_str(), &status) == 0, "the library has no file");
   }
 
   void look() {
@@ -167,6 +199,28 @@ TEST(EveryStore, OfAFunctionThatGoesAndAnotherInItsPlace) {
   EXPECT_STREQ(symbol_at(start), "another");
   EXPECT_EQ(LibgccSearch()(start + 1), start);
   expect_no_complaint(small, readers);
+}
+
+/// A new file comes in place of the former one: every reader finds whole files by the mappings' names.
+TEST(EveryStore, OfANewFile) {
+  SmallSegment small(1);
+  const Segment::Index first = small.add("first");
+  Readers readers(small);
+  readers.expect_known(first, "first");
+  registry_test::EveryInstruction every;
+  std::vector<std::string> outdated(2);
+  for (std::size_t i = 0; i < outdated.size(); ++i) {
+    // The file that is whole already stays until the next one is made.
+    if (i > 0) {
+      ASSERT_EQ(::unlink(outdated[i - 1].c_str()), 0);
+    }
+    const std::size_t before = readers.instructions;
+    every.run(Readers::visit_mappings, &readers, [&] { outdated[i] = *small.segment->renew(i % 2 == 0); });
+    EXPECT_GT(readers.instructions, before + 1000);
+    EXPECT_EQ(readers.wrong, nullptr) << readers.wrong;
+    const Ended elfutils = run("eu-readelf --all --debug-dump=frames " + small.segment->memory().path());
+    EXPECT_EQ(elfutils.status, 0) << elfutils.text;
+  }
 }
 
 /// The instructions of an FDE of no code give way to others, which are fewer or as many.

@@ -151,13 +151,18 @@ TEST(Segment, FoldersThatDoNotServe) {
 TEST(Segment, ReadersOfFilesHaveNoComplaint) {
   SmallSegment small;
   const std::string& path = small.segment->memory().path();
-  for (const char* const name : {"", "one", "two"}) {
+  for (const char* const name : {"", "one", "two", "sealed"}) {
+    const bool seals = name == std::string_view("sealed");
     if (name[0] != '\0') small.add(name);
+    if (seals) {
+      ASSERT_TRUE(small.segment->renew(true));
+    }
     const Ended binutils = run("readelf --wide --all --debug-dump=frames --unwind " + path);
     EXPECT_EQ(binutils.status, 0);
     EXPECT_EQ(binutils.text.find("arning"), std::string::npos) << binutils.text;
     EXPECT_EQ(binutils.text.find("rror"), std::string::npos) << binutils.text;
     EXPECT_EQ(binutils.text.find(name) != std::string::npos, true);
+    EXPECT_EQ(binutils.text.find("Build ID: ") != std::string::npos, seals);
     const Ended elfutils = run("eu-readelf --all --debug-dump=frames " + path);
     EXPECT_EQ(elfutils.status, 0) << elfutils.text;
     EXPECT_EQ(elfutils.text.find("annot"), std::string::npos) << elfutils.text;

@@ -168,7 +168,7 @@ void fill(ju_object_code& object, Input& in) {
   if (object.eh_frame.begin < code) object.eh_frame = {};  // it is read
 }
 /// Segments are small, and code is never as large as one.
-void fill(ju_code_options& options, Input& in) { options = {sizeof options, 1, in.below(8)}; }
+void fill(ju_code_options& options, Input& in) { options = {sizeof options, 1, in.below(8), in.below(2) != 0}; }
 void fill(ju_folders& folders, Input& in) {
   static std::array<ju_mapped_file, k_most_items> files;
   for (ju_mapped_file& file : files) file = {in.word(), text(in)};

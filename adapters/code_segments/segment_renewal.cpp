@@ -1,0 +1,146 @@
+// The content of a segment becomes a new file, in place of the former one, while its code runs and is read.
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <vector>
+
+#include "jitunwind/adapters/code_segments/segment_p.h"
+#include "jitunwind/unwind_core/errno_keeper_internal.h"
+#include "jitunwind/unwind_core/hash.h"
+#include "jitunwind/unwind_core/page_internal.h"
+#include "jitunwind/unwind_core/uncancelled_internal.h"
+
+namespace jitunwind {
+namespace {
+
+bool write_part(int file, const FilePart& part) noexcept {
+  if (::lseek(file, static_cast<off_t>(part.at), SEEK_SET) < 0) return false;
+  for (std::size_t done = 0; done < part.bytes.size();) {
+    const long written = ::syscall(SYS_write, file, part.bytes.data() + done, part.bytes.size() - done);
+    if (written <= 0 && errno != EINTR) return false;
+    if (written > 0) done += static_cast<std::size_t>(written);
+  }
+  return true;
+}
+
+/// Gives `file` the name `path`, and the former file of that name the name `file`. False: it has no name any more,
+/// since the file system exchanges none.
+Result<bool> swap_names(const std::string& file, const std::string& path) noexcept {
+  if (::syscall(SYS_renameat2, AT_FDCWD, file.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0) return true;
+  if (::rename(file.c_str(), path.c_str()) == 0) return false;
+  return not_published("the file cannot have the name of the former one");
+}
+
+}  // namespace
+
+void SegmentMemory::stamp() const noexcept { (void)::utimensat(AT_FDCWD, path_.c_str(), nullptr, AT_SYMLINK_NOFOLLOW); }
+
+/// One call maps tables and text, so that their pages are of one file at all times. The dynamic linker may have written
+/// to the dynamic section, whose page is therefore copied.
+Status SegmentMemory::map_anew(int file, const SegmentLayout& layout, bool seals) noexcept {
+  const std::size_t dynamic_bytes = layout.end - layout.dynamic;
+  void* const dynamic =
+      ::mmap(nullptr, dynamic_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, static_cast<off_t>(layout.dynamic));
+  if (dynamic == MAP_FAILED) return not_published("the new file cannot be mapped");
+  std::memcpy(dynamic, pointer_to_image(layout.dynamic), dynamic_bytes);
+  if (::mmap(pointer_to_image(0), layout.dynamic, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, file, 0) ==
+      MAP_FAILED) {
+    ::munmap(dynamic, dynamic_bytes);
+    return not_published("the new file cannot be mapped over the former one");
+  }
+  const int protection = seals ? PROT_READ | PROT_WRITE : PROT_READ;
+  is_sealed_ = ::mprotect(pointer_to_image(0), layout.text, protection) == 0 && seals;
+  (void)::mremap(dynamic, dynamic_bytes, dynamic_bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
+                 pointer_to_image(layout.dynamic));
+  const void* const view = ::mmap(view_, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0);
+  // The former view may be there or not, if there was no memory for the new one. The segment can then only be read.
+  if (view == MAP_FAILED) ::munmap(std::exchange(view_, nullptr), bytes_);
+  if (view_ != nullptr) (void)::madvise(view_, bytes_, MADV_DONTFORK);
+  return Done{};
+}
+
+Result<std::string> SegmentMemory::renew(std::span<const FilePart> parts, const SegmentLayout& layout, bool seals) {
+  const ErrnoKeeper keep_errno;
+  std::string name = path_ + ".new";
+  const ReadableFile file = new_file(AT_FDCWD, name.c_str());
+  if (!file.is_open()) return not_published("no new file can be made in the folder");
+  const auto give_up = [&](const Error& why) {
+    ::unlink(name.c_str());
+    return why;
+  };
+  // A sealed file gets no pages that it does not use.
+  if (::ftruncate(file.number(), static_cast<off_t>(bytes_)) != 0)
+    return give_up(not_published("the new file cannot have its size"));
+  if (!seals)
+    if (const Status allocated = allocate(file.number()); !allocated) return give_up(allocated.error());
+  if (!std::all_of(parts.begin(), parts.end(), [&](const FilePart& p) { return write_part(file.number(), p); }))
+    return give_up(not_published(errno == ENOSPC ? "the folder's disk is full" : "the new file cannot be written"));
+  const Result<bool> has_name = swap_names(name, path_);
+  if (!has_name) return give_up(has_name.error());
+  if (const Status mapped = map_anew(file.number(), layout, seals); !mapped) {
+    if (!*has_name) return mapped.error();
+    (void)swap_names(name, path_);
+    return give_up(mapped.error());
+  }
+  return *has_name ? name : std::string();
+}
+
+Segment::Parts Segment::parts() const noexcept {
+  const auto part = [](const std::byte* from, std::size_t at, std::size_t size) {
+    return FilePart{at, {from + at, size}};
+  };
+  const FilePart text = part(memory_.writable(), layout_.text, text_end_);
+  if (!is_published()) return {text};
+  const std::byte* const tables = memory_.tables();
+  return {part(tables, 0, layout_.symbols + layout_.symbols_bytes(functions_.size())),
+          part(tables, layout_.strings, strings_end_),
+          part(tables, layout_.search_table, layout_.search_entry(functions_.size()) - layout_.search_table),
+          part(tables, layout_.frames, frames_end_ - layout_.frames), text};
+}
+
+namespace {
+
+/// Four sums, since each word waits for the one before it in its sum. Turning brings the upper bits, which are spread
+/// best, to where they are spread again.
+BuildId id_of(std::span<const FilePart> parts) noexcept {
+  std::array<std::uint64_t, 4> sums{1, 2, 3, 4};
+  std::array<std::uint64_t, 4> words;
+  for (const FilePart& part : parts) {
+    for (std::span<const std::byte> rest = part.bytes; !rest.empty();) {
+      const auto next = rest.first(std::min(rest.size(), sizeof words));
+      words = {};
+      std::memcpy(words.data(), next.data(), next.size());
+      for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = std::rotl(hash_with(sums[i], words[i]), 29);
+      rest = rest.subspan(next.size());
+    }
+  }
+  const std::array<std::uint64_t, 2> both{hash_with(sums[0], sums[1]), hash_with(sums[2], sums[3])};
+  return std::bit_cast<BuildId>(both);
+}
+
+}  // namespace
+
+Result<std::string> Segment::renew(bool seals) {
+  const std::byte* const image = memory_.image_bytes();
+  if (std::memcmp(image + layout_.text, memory_.writable() + layout_.text, text_end_) != 0)
+    return not_published("somebody wrote to the code's own pages: its file stays as it was");
+  note_change();
+  const Parts used = parts();
+  std::vector<std::byte> headers(memory_.tables(), memory_.tables() + layout_.hash);
+  std::vector<FilePart> all(used.begin(), used.end());
+  all.push_back({layout_.dynamic, {memory_.writable() + layout_.dynamic, layout_.end - layout_.dynamic}});
+  set_build_id(layout_, nullptr, headers);
+  all.push_back({0, headers});
+  if (seals) {
+    const BuildId id = id_of(all);
+    set_build_id(layout_, &id, headers);
+  }
+  return memory_.renew(all, layout_, seals);
+}
+
+}  // namespace jitunwind
