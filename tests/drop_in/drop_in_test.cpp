@@ -59,7 +59,28 @@ TEST(DropIn, BacktraceFunctionsAreThoseThatLibunwindDefines) {
   std::set<std::string> found;
   for (const std::string& name : names_of("'" DROP_IN_FOLDER "/libunwind.so.8' '" LIBUNWIND_SHARED "'"))
     if (name.find("backtrace") != std::string::npos && name.rfind("_", 0) != 0) found.insert(name);
-  EXPECT_EQ(found, (std::set<std::string>{"backtrace", "unw_backtrace", "unw_backtrace2"}));
+  // The last two are the C library's, which names what they list.
+  EXPECT_EQ(found, (std::set<std::string>{"backtrace", "unw_backtrace", "unw_backtrace2", "backtrace_symbols",
+                                          "backtrace_symbols_fd"}));
+}
+
+/// The C library's functions give names to code made at run time, under all versions that programs import. So they do
+/// if only the listening library comes first, which has the same versions.
+TEST(DropIn, FunctionsOfTheCLibraryNameCodeMadeAtRunTime) {
+  const std::string alone = output_of(NAMING_PROGRAM);
+  EXPECT_EQ(alone.substr(0, 12), "?\n?\n?\n?\nputs") << alone;
+  const std::string listen = "LD_PRELOAD='" LISTEN_SHARED "' ";
+  for (const std::string& with : {k_path, k_path + listen}) {
+    const std::string named = output_of(with + NAMING_PROGRAM);
+    EXPECT_EQ(named.rfind("made_at_run_time\nmade_at_run_time\nmade_at_run_time\nmade_at_run_time\nputs\n", 0), 0u)
+        << named;
+    EXPECT_NE(named.find("\n[jit](made_at_run_time+0x"), std::string::npos) << named;
+    EXPECT_NE(named.find(") [0x", named.find("\n[jit](made_at_run_time+0x")), std::string::npos) << named;
+  }
+  const std::string bound = output_of(
+      k_path + listen + "LD_DEBUG=bindings " NAMING_PROGRAM " 2>&1 | grep '" NAMING_PROGRAM ".* to .*dladdr'");
+  EXPECT_EQ(lines_of(bound).size(), 4u) << bound;
+  for (const std::string& line : lines_of(bound)) EXPECT_NE(line.find("libjitunwind-listen.so"), line.npos) << line;
 }
 
 // covers: HL13

@@ -118,8 +118,9 @@ TEST(LibraryRules, ListeningLibraryExportsWhatJitsCall) {
   const Pattern names(R"(__(de)?register_frame(_info|_table|_info_table)?(_bases)?)");
   const Pattern own(R"(_ZN9jitunwind(6listen|13listen_status|8say_name|9say_lines|8say_gone|10heard_line|)"
                     R"(14hear_itt_event)E.*)");
-  expect_only("-D", JITUNWIND_LISTEN_SHARED, {names, own, k_asked_name}, false);
-  expect_only("-g", JITUNWIND_LISTEN_STATIC, {names, k_own_name, k_sanitizers}, true);
+  const Pattern symbolizers(R"(dladdr1?|backtrace_symbols(_fd)?)");
+  expect_only("-D", JITUNWIND_LISTEN_SHARED, {names, own, symbolizers, k_asked_name}, false);
+  expect_only("-g", JITUNWIND_LISTEN_STATIC, {names, symbolizers, k_own_name, k_sanitizers}, true);
 }
 
 /// A program may name any of them: it comes before libgcc_s, which the program names last.
