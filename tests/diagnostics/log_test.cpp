@@ -25,9 +25,17 @@ bool has_line(const std::vector<std::string>& lines, const std::string& line) {
   return std::find(lines.begin(), lines.end(), line) != lines.end();
 }
 
+/// A description with a label that no other has: no walk has passed a frame of its shape before.
+host::Builder new_shape() {
+  static unw_word_t label = 0;
+  auto builder = JitFrame::described();
+  builder.label_state(++label);
+  return builder;
+}
+
 /// Walks from a frame that no walk has passed before.
 struct ThroughJit {
-  JitFrame frame;
+  JitFrame frame{new_shape()};
   StopReason stop = StopReason::none;
   std::string row;  ///< of the JIT frame
 
@@ -242,7 +250,7 @@ TEST(Log, WorksInSignalHandlers) {
   };
   struct sigaction before {};
   ASSERT_EQ(::sigaction(SIGUSR1, &action, &before), 0);
-  const JitFrame frame;
+  const JitFrame frame(new_shape());
   const CapturedLog log(k_all_log_topics);
   frame(
       [](void*) -> void* {

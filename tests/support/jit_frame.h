@@ -37,6 +37,7 @@ class JitFrame {
     builder.row_at(0, host_row(row));
     make(builder);
   }
+  explicit JitFrame(const host::Builder& description) { make(description); }
   /// Chooses the description with labels for many states of the frame.
   struct ManyStates {};
   explicit JitFrame(ManyStates) { make(FrameCode::with_many_states("jit_frame")); }
