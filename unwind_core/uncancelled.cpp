@@ -2,6 +2,7 @@
 
 #include <limits.h>
 
+#include <algorithm>
 #include <new>
 #include <vector>
 
@@ -12,6 +13,20 @@ std::string link_target(int folder, const char* name) {
   const ssize_t length = ::readlinkat(folder, name, text.data(), text.size());
   const bool is_whole = length > 0 && static_cast<std::size_t>(length) < text.size();
   return is_whole ? std::string(text.data(), static_cast<std::size_t>(length)) : std::string();
+}
+
+/// The kernel returns at most a page of most files of /proc at once.
+std::optional<std::string> read_whole(const ReadableFile& file, std::size_t most) {
+  std::array<char, 4096> piece;
+  std::string text;
+  while (text.size() < most) {
+    const long got = file.read(piece.data(), std::min(most - text.size(), piece.size()));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return std::nullopt;
+    if (got == 0) break;
+    text.append(piece.data(), static_cast<std::size_t>(got));
+  }
+  return text;
 }
 
 /// Every folder that was passed stays open, so that ".." goes back to it wherever it was moved meanwhile.

@@ -15,6 +15,7 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -104,6 +105,11 @@ class ReadableFile {
 
   int number_ = -1;
 };
+
+/// Reads from the file's position to its end, but at most `most` bytes. Empty: it cannot be read, and errno has the
+/// reason. Allocates.
+[[gnu::visibility("default")]] std::optional<std::string> read_whole(const ReadableFile& file,
+                                                                     std::size_t most = ~std::size_t{0});
 
 /// Reads a file by lines. The buffer keeps the bytes behind the last line; no longer line fits.
 template <std::size_t size>

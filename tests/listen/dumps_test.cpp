@@ -1,7 +1,9 @@
 // Jitdumps of this process, as they grow: names, lines, and call frame information of code.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -84,6 +86,27 @@ TEST_F(Dumps, DescribeCodeWhereverItIs) {
   EXPECT_EQ(code_.row_at(k_elsewhere + 4), k_row);
   EXPECT_EQ(line_at(k_elsewhere), "a.js:7");
   EXPECT_EQ(registry_statistics().registered, 1u);
+}
+
+/// A process that is number 1 in its own namespace of processes has another number in that of /proc.
+TEST_F(Dumps, AreFoundInAnotherNamespaceOfProcesses) {
+  enum Result { named, not_named, no_namespace };
+  const auto in_child = [](auto function) -> int {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(function());
+    int status = 0;
+    return ::waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  };
+  const int result = in_child([&] {
+    if (::unshare(CLONE_NEWPID) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) return int{no_namespace};
+    return in_child([&] {
+      if (::getpid() != 1) return no_namespace;
+      hear(dump_loaded("dumped", k_code, code_of(4)));
+      return code_.name_at(k_code + 3) == "dumped" ? named : not_named;
+    });
+  });
+  if (result == no_namespace) GTEST_SKIP() << "this machine lets nobody make a namespace of processes";
+  EXPECT_EQ(result, named);
 }
 
 TEST_F(Dumps, DescribeCodeUntilItIsOther) {

@@ -1,11 +1,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <charconv>
 #include <string_view>
 
@@ -63,18 +60,7 @@ ProcessFolder::ProcessFolder(pid_t process) noexcept
 
 std::optional<std::string> ProcessFolder::read(const std::string& name, std::size_t most) const {
   const ReadableFile file(folder_.number(), name.c_str());
-  if (!file.is_open()) return std::nullopt;
-  // The kernel returns at most a page per read for most files.
-  std::array<char, 4096> piece;
-  std::string text;
-  while (text.size() < most) {
-    const long got = file.read(piece.data(), std::min(most - text.size(), piece.size()));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return std::nullopt;
-    if (got == 0) break;
-    text.append(piece.data(), static_cast<std::size_t>(got));
-  }
-  return text;
+  return file.is_open() ? read_whole(file, most) : std::nullopt;
 }
 
 std::optional<ProcessStatus> ProcessFolder::status() const {

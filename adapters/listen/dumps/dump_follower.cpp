@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -19,19 +18,12 @@ namespace {
 constexpr std::size_t k_most_dumps = 16;
 constexpr std::size_t k_most_described = std::size_t{1} << 20;
 
-std::string read_own_maps() {
-  const ReadableFile file("/proc/self/maps");
-  std::string text;
-  std::array<char, 4096> piece;
-  for (long size; file.is_open() && (size = file.read(piece.data(), piece.size())) > 0;)
-    text.append(piece.data(), static_cast<std::size_t>(size));
-  return text;
-}
-
 }  // namespace
 
 void DumpFollower::find_dumps() {
-  const Mappings mappings = Mappings::parse(read_own_maps());
+  // This process may have another number in the namespace of processes that /proc shows.
+  const ReadableFile maps("/proc/self/maps");
+  const Mappings mappings = Mappings::parse(maps.is_open() ? read_whole(maps).value_or("") : "");
   for (const Mapping& mapping : mappings.all()) {
     if (!is_jitdump(mapping.path) || !mapping.executable || mapping.deleted || dumps_.size() == k_most_dumps) continue;
     if (std::ranges::none_of(dumps_, [&](const Dump& dump) { return dump.file.path() == mapping.path; }))
