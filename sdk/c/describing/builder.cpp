@@ -1,5 +1,4 @@
 // Functions that forward to the C++ builder.
-#include <initializer_list>
 #include <span>
 #include <typeinfo>
 #include <vector>
@@ -16,6 +15,14 @@ using jitunwind::c::tell;
 #define JITUNWIND_CALL(call)                                                     \
   [=](auto& b, [[maybe_unused]] auto... r) -> void requires requires { b.call; } \
   { b.call; }
+
+#define JITUNWIND_PARAMETERS(...) ju_builder* builder __VA_OPT__(, ) __VA_ARGS__
+
+// The function `name` of the C interface, which records that call with its registers.
+#define JITUNWIND_SAYS(name, parameters, call, ...)                              \
+  ju_status name(JITUNWIND_PARAMETERS parameters) {                              \
+    return say(builder, #name, JITUNWIND_CALL(call) __VA_OPT__(, ) __VA_ARGS__); \
+  }
 
 // Such a call with a text.
 #define JITUNWIND_CALL_WITH_TEXT(call)                          \
@@ -115,138 +122,72 @@ ju_status ju_builder_free(ju_builder* builder) { return jitunwind::c::check_and_
 
 // The procedure as a whole.
 
-ju_status ju_set_size(ju_builder* builder, uint64_t bytes) {
-  return say(builder, "ju_set_size", JITUNWIND_CALL(size(bytes)));
-}
-ju_status ju_set_personality(ju_builder* builder, uint64_t routine) {
-  return say(builder, "ju_set_personality", JITUNWIND_CALL(personality(routine)));
-}
-ju_status ju_set_lsda(ju_builder* builder, uint64_t address) {
-  return say(builder, "ju_set_lsda", JITUNWIND_CALL(lsda(address)));
-}
-ju_status ju_set_gp(ju_builder* builder, uint64_t value) {
-  return say(builder, "ju_set_gp", JITUNWIND_CALL(gp(value)));
-}
-ju_status ju_ends_without_return(ju_builder* builder) {
-  return say(builder, "ju_ends_without_return", JITUNWIND_CALL(ends_without_return()));
-}
+JITUNWIND_SAYS(ju_set_size, (uint64_t bytes), size(bytes))
+JITUNWIND_SAYS(ju_set_personality, (uint64_t routine), personality(routine))
+JITUNWIND_SAYS(ju_set_lsda, (uint64_t address), lsda(address))
+JITUNWIND_SAYS(ju_set_gp, (uint64_t value), gp(value))
+JITUNWIND_SAYS(ju_ends_without_return, (), ends_without_return())
 
 // Instructions.
 
 #define JITUNWIND_AT Instruction(begin, end)
 
-ju_status ju_push(ju_builder* builder, int64_t begin, int64_t end, ju_reg reg) {
-  return say(builder, "ju_push", JITUNWIND_CALL(push(JITUNWIND_AT, r...)), reg);
-}
-ju_status ju_push_other(ju_builder* builder, int64_t begin, int64_t end) {
-  return say(builder, "ju_push_other", JITUNWIND_CALL(push(JITUNWIND_AT)));
-}
-ju_status ju_enter(ju_builder* builder, int64_t begin, int64_t end, int64_t bytes) {
-  return say(builder, "ju_enter", JITUNWIND_CALL(enter(JITUNWIND_AT, bytes)));
-}
-ju_status ju_allocate(ju_builder* builder, int64_t begin, int64_t end, int64_t bytes) {
-  return say(builder, "ju_allocate", JITUNWIND_CALL(allocate(JITUNWIND_AT, bytes)));
-}
-ju_status ju_set_frame_pointer(ju_builder* builder, int64_t begin, int64_t end, ju_reg reg, int64_t above_sp) {
-  return say(builder, "ju_set_frame_pointer", JITUNWIND_CALL(set_frame_pointer(JITUNWIND_AT, r..., above_sp)), reg);
-}
-ju_status ju_move_frame_pointer(ju_builder* builder, int64_t begin, int64_t end, ju_reg reg, int64_t bytes) {
-  return say(builder, "ju_move_frame_pointer", JITUNWIND_CALL(move_frame_pointer(JITUNWIND_AT, r..., bytes)), reg);
-}
-ju_status ju_save_at_sp(ju_builder* builder, int64_t begin, int64_t end, ju_reg reg, int64_t offset) {
-  return say(builder, "ju_save_at_sp", JITUNWIND_CALL(save_at_sp(JITUNWIND_AT, r..., offset)), reg);
-}
-ju_status ju_save_at_fp(ju_builder* builder, int64_t begin, int64_t end, ju_reg reg, int64_t offset) {
-  return say(builder, "ju_save_at_fp", JITUNWIND_CALL(save_at_fp(JITUNWIND_AT, r..., offset)), reg);
-}
-ju_status ju_move_to(ju_builder* builder, int64_t begin, int64_t end, ju_reg reg, ju_reg to) {
-  return say(builder, "ju_move_to", JITUNWIND_CALL(move_to(JITUNWIND_AT, r...)), reg, to);
-}
-ju_status ju_store_pair(ju_builder* builder, int64_t begin, int64_t end, ju_reg first, ju_reg second, int64_t offset) {
-  return say(builder, "ju_store_pair", JITUNWIND_CALL(store_pair(JITUNWIND_AT, r..., offset)), first, second);
-}
-ju_status ju_store_pair_pre(ju_builder* builder, int64_t begin, int64_t end, ju_reg first, ju_reg second,
-                            int64_t moved) {
-  return say(builder, "ju_store_pair_pre", JITUNWIND_CALL(store_pair_pre(JITUNWIND_AT, r..., moved)), first, second);
-}
-ju_status ju_store_pre(ju_builder* builder, int64_t begin, int64_t end, ju_reg reg, int64_t moved) {
-  return say(builder, "ju_store_pre", JITUNWIND_CALL(store_pre(JITUNWIND_AT, r..., moved)), reg);
-}
-ju_status ju_sign_return_address(ju_builder* builder, int64_t begin, int64_t end) {
-  return say(builder, "ju_sign_return_address", JITUNWIND_CALL(sign_return_address(JITUNWIND_AT)));
-}
-ju_status ju_realign(ju_builder* builder, int64_t begin, int64_t end) {
-  return say(builder, "ju_realign", JITUNWIND_CALL(realign(JITUNWIND_AT)));
-}
-ju_status ju_allocate_variable(ju_builder* builder, int64_t begin, int64_t end) {
-  return say(builder, "ju_allocate_variable", JITUNWIND_CALL(allocate_variable(JITUNWIND_AT)));
-}
-ju_status ju_store_sp(ju_builder* builder, int64_t begin, int64_t end, int64_t offset) {
-  return say(builder, "ju_store_sp", JITUNWIND_CALL(store_sp(JITUNWIND_AT, offset)));
-}
-ju_status ju_reload_sp(ju_builder* builder, int64_t begin, int64_t end) {
-  return say(builder, "ju_reload_sp", JITUNWIND_CALL(reload_sp(JITUNWIND_AT)));
-}
+JITUNWIND_SAYS(ju_push, (int64_t begin, int64_t end, ju_reg reg), push(JITUNWIND_AT, r...), reg)
+JITUNWIND_SAYS(ju_push_other, (int64_t begin, int64_t end), push(JITUNWIND_AT))
+JITUNWIND_SAYS(ju_enter, (int64_t begin, int64_t end, int64_t bytes), enter(JITUNWIND_AT, bytes))
+JITUNWIND_SAYS(ju_allocate, (int64_t begin, int64_t end, int64_t bytes), allocate(JITUNWIND_AT, bytes))
+JITUNWIND_SAYS(ju_set_frame_pointer, (int64_t begin, int64_t end, ju_reg reg, int64_t above_sp),
+               set_frame_pointer(JITUNWIND_AT, r..., above_sp), reg)
+JITUNWIND_SAYS(ju_move_frame_pointer, (int64_t begin, int64_t end, ju_reg reg, int64_t bytes),
+               move_frame_pointer(JITUNWIND_AT, r..., bytes), reg)
+JITUNWIND_SAYS(ju_save_at_sp, (int64_t begin, int64_t end, ju_reg reg, int64_t offset),
+               save_at_sp(JITUNWIND_AT, r..., offset), reg)
+JITUNWIND_SAYS(ju_save_at_fp, (int64_t begin, int64_t end, ju_reg reg, int64_t offset),
+               save_at_fp(JITUNWIND_AT, r..., offset), reg)
+JITUNWIND_SAYS(ju_move_to, (int64_t begin, int64_t end, ju_reg reg, ju_reg to), move_to(JITUNWIND_AT, r...), reg, to)
+JITUNWIND_SAYS(ju_store_pair, (int64_t begin, int64_t end, ju_reg first, ju_reg second, int64_t offset),
+               store_pair(JITUNWIND_AT, r..., offset), first, second)
+JITUNWIND_SAYS(ju_store_pair_pre, (int64_t begin, int64_t end, ju_reg first, ju_reg second, int64_t moved),
+               store_pair_pre(JITUNWIND_AT, r..., moved), first, second)
+JITUNWIND_SAYS(ju_store_pre, (int64_t begin, int64_t end, ju_reg reg, int64_t moved),
+               store_pre(JITUNWIND_AT, r..., moved), reg)
+JITUNWIND_SAYS(ju_sign_return_address, (int64_t begin, int64_t end), sign_return_address(JITUNWIND_AT))
+JITUNWIND_SAYS(ju_realign, (int64_t begin, int64_t end), realign(JITUNWIND_AT))
+JITUNWIND_SAYS(ju_allocate_variable, (int64_t begin, int64_t end), allocate_variable(JITUNWIND_AT))
+JITUNWIND_SAYS(ju_store_sp, (int64_t begin, int64_t end, int64_t offset), store_sp(JITUNWIND_AT, offset))
+JITUNWIND_SAYS(ju_reload_sp, (int64_t begin, int64_t end), reload_sp(JITUNWIND_AT))
 ju_status ju_probe_loop(ju_builder* builder, ju_instruction bound, ju_instruction first_step, ju_instruction back,
                         int64_t bytes, ju_reg scratch) {
   const jitunwind::ProbeLoop loop{
       {bound.begin, bound.end}, {first_step.begin, first_step.end}, {back.begin, back.end}, bytes};
   return say(builder, "ju_probe_loop", JITUNWIND_CALL(probe_loop(loop, r...)), scratch);
 }
-ju_status ju_pop(ju_builder* builder, int64_t begin, int64_t end, ju_reg reg) {
-  return say(builder, "ju_pop", JITUNWIND_CALL(pop(JITUNWIND_AT, r...)), reg);
-}
-ju_status ju_pop_other(ju_builder* builder, int64_t begin, int64_t end) {
-  return say(builder, "ju_pop_other", JITUNWIND_CALL(pop(JITUNWIND_AT)));
-}
-ju_status ju_deallocate(ju_builder* builder, int64_t begin, int64_t end, int64_t bytes) {
-  return say(builder, "ju_deallocate", JITUNWIND_CALL(deallocate(JITUNWIND_AT, bytes)));
-}
-ju_status ju_restore_sp(ju_builder* builder, int64_t begin, int64_t end, ju_reg fp, int64_t offset) {
-  return say(builder, "ju_restore_sp", JITUNWIND_CALL(restore_sp(JITUNWIND_AT, r..., offset)), fp);
-}
-ju_status ju_leave(ju_builder* builder, int64_t begin, int64_t end) {
-  return say(builder, "ju_leave", JITUNWIND_CALL(leave(JITUNWIND_AT)));
-}
-ju_status ju_reload(ju_builder* builder, int64_t begin, int64_t end, ju_reg reg) {
-  return say(builder, "ju_reload", JITUNWIND_CALL(reload(JITUNWIND_AT, r...)), reg);
-}
-ju_status ju_reload_pair(ju_builder* builder, int64_t begin, int64_t end, ju_reg first, ju_reg second) {
-  return say(builder, "ju_reload_pair", JITUNWIND_CALL(reload_pair(JITUNWIND_AT, r...)), first, second);
-}
-ju_status ju_load_pair_post(ju_builder* builder, int64_t begin, int64_t end, ju_reg first, ju_reg second,
-                            int64_t moved) {
-  return say(builder, "ju_load_pair_post", JITUNWIND_CALL(load_pair_post(JITUNWIND_AT, r..., moved)), first, second);
-}
-ju_status ju_load_post(ju_builder* builder, int64_t begin, int64_t end, ju_reg reg, int64_t moved) {
-  return say(builder, "ju_load_post", JITUNWIND_CALL(load_post(JITUNWIND_AT, r..., moved)), reg);
-}
-ju_status ju_authenticate_return_address(ju_builder* builder, int64_t begin, int64_t end) {
-  return say(builder, "ju_authenticate_return_address", JITUNWIND_CALL(authenticate_return_address(JITUNWIND_AT)));
-}
-ju_status ju_pop_return_address(ju_builder* builder, int64_t begin, int64_t end, ju_reg to) {
-  return say(builder, "ju_pop_return_address", JITUNWIND_CALL(pop_return_address(JITUNWIND_AT, r...)), to);
-}
-ju_status ju_remember(ju_builder* builder) { return say(builder, "ju_remember", JITUNWIND_CALL(remember())); }
-ju_status ju_restore(ju_builder* builder, int64_t begin, int64_t end) {
-  return say(builder, "ju_restore", JITUNWIND_CALL(restore(JITUNWIND_AT)));
-}
-ju_status ju_call(ju_builder* builder, int64_t begin, int64_t end) {
-  return say(builder, "ju_call", JITUNWIND_CALL(call(JITUNWIND_AT)));
-}
-ju_status ju_callee_pops(ju_builder* builder, int64_t begin, int64_t end, int64_t bytes) {
-  return say(builder, "ju_callee_pops", JITUNWIND_CALL(callee_pops(JITUNWIND_AT, bytes)));
-}
+JITUNWIND_SAYS(ju_pop, (int64_t begin, int64_t end, ju_reg reg), pop(JITUNWIND_AT, r...), reg)
+JITUNWIND_SAYS(ju_pop_other, (int64_t begin, int64_t end), pop(JITUNWIND_AT))
+JITUNWIND_SAYS(ju_deallocate, (int64_t begin, int64_t end, int64_t bytes), deallocate(JITUNWIND_AT, bytes))
+JITUNWIND_SAYS(ju_restore_sp, (int64_t begin, int64_t end, ju_reg fp, int64_t offset),
+               restore_sp(JITUNWIND_AT, r..., offset), fp)
+JITUNWIND_SAYS(ju_leave, (int64_t begin, int64_t end), leave(JITUNWIND_AT))
+JITUNWIND_SAYS(ju_reload, (int64_t begin, int64_t end, ju_reg reg), reload(JITUNWIND_AT, r...), reg)
+JITUNWIND_SAYS(ju_reload_pair, (int64_t begin, int64_t end, ju_reg first, ju_reg second),
+               reload_pair(JITUNWIND_AT, r...), first, second)
+JITUNWIND_SAYS(ju_load_pair_post, (int64_t begin, int64_t end, ju_reg first, ju_reg second, int64_t moved),
+               load_pair_post(JITUNWIND_AT, r..., moved), first, second)
+JITUNWIND_SAYS(ju_load_post, (int64_t begin, int64_t end, ju_reg reg, int64_t moved),
+               load_post(JITUNWIND_AT, r..., moved), reg)
+JITUNWIND_SAYS(ju_authenticate_return_address, (int64_t begin, int64_t end), authenticate_return_address(JITUNWIND_AT))
+JITUNWIND_SAYS(ju_pop_return_address, (int64_t begin, int64_t end, ju_reg to), pop_return_address(JITUNWIND_AT, r...),
+               to)
+JITUNWIND_SAYS(ju_remember, (), remember())
+JITUNWIND_SAYS(ju_restore, (int64_t begin, int64_t end), restore(JITUNWIND_AT))
+JITUNWIND_SAYS(ju_call, (int64_t begin, int64_t end), call(JITUNWIND_AT))
+JITUNWIND_SAYS(ju_callee_pops, (int64_t begin, int64_t end, int64_t bytes), callee_pops(JITUNWIND_AT, bytes))
 
 // Exceptions.
 
-ju_status ju_call_site(ju_builder* builder, int64_t begin, int64_t end, int64_t landing_pad) {
-  return say(builder, "ju_call_site", JITUNWIND_CALL(call_site(JITUNWIND_AT, landing_pad)));
-}
-ju_status ju_catches(ju_builder* builder, const void* type_info) {
-  return say(builder, "ju_catches", JITUNWIND_CALL(catches(jitunwind::c::type_of(type_info))));
-}
-ju_status ju_catches_all(ju_builder* builder) { return say(builder, "ju_catches_all", JITUNWIND_CALL(catches_all())); }
+JITUNWIND_SAYS(ju_call_site, (int64_t begin, int64_t end, int64_t landing_pad), call_site(JITUNWIND_AT, landing_pad))
+JITUNWIND_SAYS(ju_catches, (const void* type_info), catches(jitunwind::c::type_of(type_info)))
+JITUNWIND_SAYS(ju_catches_all, (), catches_all())
 ju_status ju_allows(ju_builder* builder, const void* const* type_infos, size_t count) {
   if (const ju_status bad = check(builder, "ju_allows")) return bad;
   if (count != 0 && !type_infos) return JU_NULL_POINTER;
@@ -257,10 +198,8 @@ ju_status ju_allows(ju_builder* builder, const void* const* type_infos, size_t c
     return say(builder, "ju_allows", JITUNWIND_CALL(allows(all)));
   });
 }
-ju_status ju_cleans_up(ju_builder* builder) { return say(builder, "ju_cleans_up", JITUNWIND_CALL(cleans_up())); }
-ju_status ju_terminates(ju_builder* builder, int64_t begin, int64_t end) {
-  return say(builder, "ju_terminates", JITUNWIND_CALL(terminates(JITUNWIND_AT)));
-}
+JITUNWIND_SAYS(ju_cleans_up, (), cleans_up())
+JITUNWIND_SAYS(ju_terminates, (int64_t begin, int64_t end), terminates(JITUNWIND_AT))
 int ju_selector(ju_builder* builder, const void* type_info) {
   int selector = 0;
   (void)say(
@@ -285,34 +224,16 @@ ju_status ju_row_at(ju_builder* builder, int64_t offset, const char* row) {
 
 // Directives.
 
-ju_status ju_region(ju_builder* builder, int32_t insn_count) {
-  return say(builder, "ju_region", JITUNWIND_CALL(region(insn_count)));
-}
-ju_status ju_save_reg(ju_builder* builder, int32_t when, ju_reg reg, ju_reg in) {
-  return say(builder, "ju_save_reg", JITUNWIND_CALL(save_reg(when, r...)), reg, in);
-}
-ju_status ju_spill_sp_rel(ju_builder* builder, int32_t when, ju_reg reg, int64_t offset) {
-  return say(builder, "ju_spill_sp_rel", JITUNWIND_CALL(spill_sp_rel(when, r..., offset)), reg);
-}
-ju_status ju_spill_fp_rel(ju_builder* builder, int32_t when, ju_reg reg, int64_t offset) {
-  return say(builder, "ju_spill_fp_rel", JITUNWIND_CALL(spill_fp_rel(when, r..., offset)), reg);
-}
-ju_status ju_add(ju_builder* builder, int32_t when, ju_reg reg, int64_t value) {
-  return say(builder, "ju_add", JITUNWIND_CALL(add(when, r..., value)), reg);
-}
-ju_status ju_pop_frames(ju_builder* builder, int32_t when, int64_t count) {
-  return say(builder, "ju_pop_frames", JITUNWIND_CALL(pop_frames(when, count)));
-}
-ju_status ju_label_state(ju_builder* builder, int32_t when, uint64_t label) {
-  return say(builder, "ju_label_state", JITUNWIND_CALL(label_state(when, label)));
-}
-ju_status ju_copy_state(ju_builder* builder, int32_t when, uint64_t label) {
-  return say(builder, "ju_copy_state", JITUNWIND_CALL(copy_state(when, label)));
-}
-ju_status ju_alias(ju_builder* builder, int32_t when, uint64_t address) {
-  return say(builder, "ju_alias", JITUNWIND_CALL(alias(when, address)));
-}
-ju_status ju_stop(ju_builder* builder) { return say(builder, "ju_stop", JITUNWIND_CALL(stop())); }
+JITUNWIND_SAYS(ju_region, (int32_t insn_count), region(insn_count))
+JITUNWIND_SAYS(ju_save_reg, (int32_t when, ju_reg reg, ju_reg in), save_reg(when, r...), reg, in)
+JITUNWIND_SAYS(ju_spill_sp_rel, (int32_t when, ju_reg reg, int64_t offset), spill_sp_rel(when, r..., offset), reg)
+JITUNWIND_SAYS(ju_spill_fp_rel, (int32_t when, ju_reg reg, int64_t offset), spill_fp_rel(when, r..., offset), reg)
+JITUNWIND_SAYS(ju_add, (int32_t when, ju_reg reg, int64_t value), add(when, r..., value), reg)
+JITUNWIND_SAYS(ju_pop_frames, (int32_t when, int64_t count), pop_frames(when, count))
+JITUNWIND_SAYS(ju_label_state, (int32_t when, uint64_t label), label_state(when, label))
+JITUNWIND_SAYS(ju_copy_state, (int32_t when, uint64_t label), copy_state(when, label))
+JITUNWIND_SAYS(ju_alias, (int32_t when, uint64_t address), alias(when, address))
+JITUNWIND_SAYS(ju_stop, (), stop())
 ju_status ju_op(ju_builder* builder, int8_t tag, int8_t predicate, int32_t when, int16_t reg, uint64_t value) {
   const unw_dyn_op_t op{tag, predicate, reg, when, value};
   return say(builder, "ju_op", JITUNWIND_CALL(op(op)));
