@@ -2,6 +2,7 @@
 #include <cctype>
 #include <cstdio>
 #include <string>
+#include <string_view>
 
 #include "jitunwind/unwind_core/arch/arch.h"
 
@@ -39,8 +40,9 @@ constexpr const char* k_register = R"(  JU_CPU_ANY = 0x7fffffff
 typedef uint32_t ju_reg;
 
 enum {
+  /* clang-format off */
 )";
-constexpr const char* k_end = R"(
+constexpr const char* k_end = R"(  /* clang-format on */
   JU_NO_REG = 0 /**< no register */
 };
 
@@ -77,9 +79,18 @@ int main() {
   std::fputs(k_register, stdout);
   for (const jitunwind::Arch* const arch : jitunwind::all_arches()) {
     std::printf("  /* %s */\n", arch->name);
-    for (const jitunwind::RegisterInfo& reg : arch->registers)
-      std::printf("  JU_%s_%s = 0x%x,\n", upper(arch->name).c_str(), upper(reg.name).c_str(),
-                  unsigned{arch->elf_machine} << 16 | reg.dwarf);
+    std::string line = " ";
+    for (const jitunwind::RegisterInfo& reg : arch->registers) {
+      char text[64];
+      std::snprintf(text, sizeof text, " JU_%s_%s = 0x%x,", upper(arch->name).c_str(), upper(reg.name).c_str(),
+                    unsigned{arch->elf_machine} << 16 | reg.dwarf);
+      if (line.size() + std::string_view(text).size() > 120) {
+        std::puts(line.c_str());
+        line = " ";
+      }
+      line += text;
+    }
+    std::puts(line.c_str());
   }
   std::fputs(k_end, stdout);
 }
