@@ -18,33 +18,10 @@ struct ju_target {
 namespace jitunwind::c {
 namespace {
 
+/// The codes of the reasons stand in their order.
 ju_status code_of(TargetError::Reason reason) noexcept {
-  using Reason = TargetError::Reason;
-  switch (reason) {
-    case Reason::no_process:
-      return JU_NO_PROCESS;
-    case Reason::zombie:
-      return JU_ZOMBIE;
-    case Reason::kernel_thread:
-      return JU_KERNEL_THREAD;
-    case Reason::this_process:
-      return JU_THIS_PROCESS;
-    case Reason::traced_by_another:
-      return JU_TRACED_BY_ANOTHER;
-    case Reason::no_permission:
-      return JU_NO_PERMISSION;
-    case Reason::other_architecture:
-      return JU_OTHER_ARCHITECTURE;
-    case Reason::no_such_file:
-      return JU_NO_SUCH_FILE;
-    case Reason::no_core:
-      return JU_NO_CORE;
-    case Reason::core_of_other_program:
-      return JU_CORE_OF_OTHER_PROGRAM;
-    case Reason::no_samples:
-      return JU_NO_SAMPLES;
-  }
-  return JU_UNSPECIFIED;
+  static_assert(JU_NO_PROCESS + static_cast<int>(TargetError::Reason::no_samples) == JU_NO_SAMPLES);
+  return static_cast<ju_status>(JU_NO_PROCESS + static_cast<int>(reason));
 }
 
 /// The text includes the remedy, which depends on more than the code.

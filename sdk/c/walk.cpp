@@ -72,32 +72,25 @@ ju_status walk_on(ju_cursor& at, ju_on_frame on_frame, void* context, ju_error* 
   }
 }
 
-void fill(const ThreadFrame& of, std::uint32_t depth, ju_frame& out) noexcept {
+/// `Seen`: a Frame or a ThreadFrame.
+template <class Seen>
+void fill(const Seen& of, std::uint32_t depth, bool is_signal_frame, ju_frame& out) noexcept {
   out.pc = of.pc();
   out.sp = of.sp();
   out.depth = depth;
   out.origin = origin_of(of.origin());
   out.is_guess = of.is_guess();
-  out.is_signal_frame = of.origin() == RowOrigin::signal_frame;
+  out.is_signal_frame = is_signal_frame;
   out.is_return_address = of.address().is_return_address();
 }
 
+/// The codes of the answers stand in their order.
 ju_status code_of(ThreadWalk::Answer answer) noexcept {
-  switch (answer) {
-    case ThreadWalk::Answer::given:
-      return JU_OK;
-    case ThreadWalk::Answer::no_thread:
-      return JU_THREAD_GONE;
-    case ThreadWalk::Answer::blocked:
-      return JU_THREAD_BLOCKS;
-    case ThreadWalk::Answer::none:
-      return JU_THREAD_SILENT;
-    case ThreadWalk::Answer::no_signal:
-      return JU_NO_SIGNAL;
-    case ThreadWalk::Answer::busy:
-      return JU_THREADS_BUSY;
-  }
-  return JU_UNSPECIFIED;
+  using Answer = ThreadWalk::Answer;
+  static_assert(JU_THREAD_GONE + static_cast<int>(Answer::busy) - static_cast<int>(Answer::no_thread) ==
+                JU_THREADS_BUSY);
+  if (answer == Answer::given) return JU_OK;
+  return static_cast<ju_status>(JU_THREAD_GONE + static_cast<int>(answer) - static_cast<int>(Answer::no_thread));
 }
 
 ju_status write_name(const Result<ProcedureName>& name, Addr pc, uint64_t* offset) noexcept {
@@ -206,13 +199,7 @@ ju_status ju_frame_get(const ju_cursor* cursor, ju_frame* frame, ju_error* error
   if (const ju_status bad = check_cursor(cursor, error)) return bad;
   const Frame& of = frame_of(*cursor);
   ju_frame out{};
-  out.pc = of.pc();
-  out.sp = of.sp();
-  out.depth = of.depth();
-  out.origin = jitunwind::c::origin_of(of.origin());
-  out.is_guess = of.is_guess();
-  out.is_signal_frame = of.is_signal_frame();
-  out.is_return_address = of.address().is_return_address();
+  jitunwind::c::fill(of, of.depth(), of.is_signal_frame(), out);
   return jitunwind::c::write_struct(out, frame, "frame", error);
 }
 
@@ -313,7 +300,8 @@ ju_status ju_walk_thread(int32_t thread, uint64_t wait_ns, ju_frame* frames, siz
   for (size_t i = 0; i < std::min(room, walk.size()); ++i) {
     auto* const frame = reinterpret_cast<ju_frame*>(bytes + i * size);
     ju_frame out{};
-    jitunwind::c::fill(walk.begin()[i], static_cast<std::uint32_t>(i), out);
+    const jitunwind::ThreadFrame& of = walk.begin()[i];
+    jitunwind::c::fill(of, static_cast<std::uint32_t>(i), of.origin() == jitunwind::RowOrigin::signal_frame, out);
     frame->struct_size = size;
     (void)jitunwind::c::write_struct(out, frame, "frames", error);
   }

@@ -1,4 +1,6 @@
 // libunwind's C interface over the engine's cursor. It only translates; no unwinding is done here.
+#include <array>
+#include <cstdint>
 #include <cstring>
 #include <optional>
 
@@ -216,32 +218,20 @@ const char* unw_regname(unw_regnum_t reg) {
 }
 
 const char* unw_strerror(int error) {
-  switch (error) {
-    case UNW_ESUCCESS:
-      return "no error";
-    case -UNW_EUNSPEC:
-      return "unspecified (general) error";
-    case -UNW_ENOMEM:
-      return "out of memory";
-    case -UNW_EBADREG:
-      return "bad register number";
-    case -UNW_EREADONLYREG:
-      return "attempt to write read-only register";
-    case -UNW_ESTOPUNWIND:
-      return "stop unwinding";
-    case -UNW_EINVALIDIP:
-      return "invalid IP";
-    case -UNW_EBADFRAME:
-      return "bad frame";
-    case -UNW_EINVAL:
-      return "unsupported operation or bad value";
-    case -UNW_EBADVERSION:
-      return "unwind info has unsupported version";
-    case -UNW_ENOINFO:
-      return "no unwind info found";
-    default:
-      return "invalid error code";
-  }
+  static constexpr std::array k_texts{"no error",
+                                      "unspecified (general) error",
+                                      "out of memory",
+                                      "bad register number",
+                                      "attempt to write read-only register",
+                                      "stop unwinding",
+                                      "invalid IP",
+                                      "bad frame",
+                                      "unsupported operation or bad value",
+                                      "unwind info has unsupported version",
+                                      "no unwind info found"};
+  static_assert(UNW_ESUCCESS == 0 && k_texts.size() == UNW_ENOINFO + 1);
+  const std::int64_t code = -std::int64_t{error};
+  return code < 0 || code > UNW_ENOINFO ? "invalid error code" : k_texts[static_cast<std::size_t>(code)];
 }
 
 int unw_tdep_is_fpreg(int reg) {

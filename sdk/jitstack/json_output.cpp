@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "jitunwind/sdk/c/base.h"
 #include "jitunwind/sdk/jitstack/output_p.h"
 
 namespace jitunwind::jitstack {
@@ -139,33 +140,9 @@ class JsonOutput final : public Output {
 
 std::unique_ptr<Output> json_output() { return std::make_unique<JsonOutput>(); }
 
+/// The C interface has the same names, of codes in the order of the reasons.
 const char* reason_name(TargetError::Reason reason) noexcept {
-  using Reason = TargetError::Reason;
-  switch (reason) {
-    case Reason::no_process:
-      return "no_process";
-    case Reason::zombie:
-      return "zombie";
-    case Reason::kernel_thread:
-      return "kernel_thread";
-    case Reason::this_process:
-      return "this_process";
-    case Reason::traced_by_another:
-      return "traced_by_another";
-    case Reason::no_permission:
-      return "no_permission";
-    case Reason::other_architecture:
-      return "other_architecture";
-    case Reason::no_such_file:
-      return "no_such_file";
-    case Reason::no_core:
-      return "no_core";
-    case Reason::core_of_other_program:
-      return "core_of_other_program";
-    case Reason::no_samples:
-      return "no_samples";
-  }
-  return "unknown";
+  return ju_status_name(static_cast<ju_status>(JU_NO_PROCESS + static_cast<int>(reason)));
 }
 
 }  // namespace jitunwind::jitstack
