@@ -71,42 +71,17 @@ Violations upward_includes(const SourceFile& file) {
   return found;
 }
 
-/// The place of each room among the rooms in docs/architecture.md, by the folders ("sdk/c/") and headers in it.
-using Rooms = std::map<std::string, std::size_t>;
-
-/// Reads the table whose lines are "| `folder/` `header` | contents |", lowest room first.
-Rooms documented_rooms() {
-  static const Pattern row(R"(\| ((?:`\w+/[^`]*` )+)\| [^|]+ \|)"), quoted("`([^`]+)`");
-  Rooms rooms;
-  std::size_t place = 0;
-  for (const std::string& line : rules::read_file("docs/architecture.md").lines) {
-    Groups match;
-    if (!matches(line, match, row)) continue;
-    ++place;
-    for (const Groups& each : all_in(match[1], quoted)) rooms[each[1]] = place;
-  }
-  return rooms;
-}
-
-/// Returns the place of the room that names the header of this file, else of its folder in the layer; 0: none does.
-std::size_t room_of(const std::string& path, const Rooms& rooms) {
-  const std::size_t first = path.find('/'), second = path.find('/', first + 1);
-  const std::string folder = path.substr(0, (second == std::string::npos ? first : second) + 1);
-  for (const std::string& name : {path.substr(0, path.rfind('.')) + ".h", folder})
-    if (const auto room = rooms.find(name); room != rooms.end()) return room->second;
-  return 0;
-}
-
 /// The table begins with the lowest layer, so that rooms of other layers count as well.
-Violations includes_of_rooms_above(const SourceFile& file, const Rooms& rooms) {
+Violations includes_of_rooms_above(const SourceFile& file, const rules::Rooms& rooms) {
   if (layer_of(file.path) >= k_first_of_last_group) return {};
-  const std::size_t own = room_of(file.path, rooms);
-  if (own == 0) return {file.path + " is in no room"};
+  const rules::Room* const own = rules::room_of(file.path, rooms);
+  if (!own) return {file.path + " is in no room"};
   Violations found;
   for (std::size_t i = 0; i < file.lines.size(); ++i) {
     const std::string included = rules::included_file(file.lines[i]);
-    if (included.starts_with(k_prefix) && room_of(included.substr(k_prefix.size()), rooms) > own)
-      found.push_back(place(file, i));
+    if (!included.starts_with(k_prefix)) continue;
+    const rules::Room* const other = rules::room_of(included.substr(k_prefix.size()), rooms);
+    if (other && other->place > own->place) found.push_back(place(file, i));
   }
   return found;
 }
@@ -325,7 +300,7 @@ TEST(SourceRules, LayersPointDownwards) {
 }
 
 TEST(SourceRules, RoomsPointDownwards) {
-  const Rooms three{{"sdk/a.h", 1}, {"sdk/", 2}, {"sdk/b/", 3}};
+  const rules::Rooms three{{"sdk/a.h", {1, {}}}, {"sdk/", {2, {}}}, {"sdk/b/", {3, {}}}};
   const auto found = [&](const std::string& path, const std::string& header) {
     return includes_of_rooms_above({path, {"#include \"jitunwind/" + header + "\""}}, three).size();
   };
@@ -334,7 +309,7 @@ TEST(SourceRules, RoomsPointDownwards) {
   EXPECT_EQ(found("sdk/b/d/e.cpp", "sdk/c.h"), 0u);
   EXPECT_EQ(found("sdk/c.cpp", "sdk/a.h"), 0u);
   EXPECT_EQ(found("sdk/new/a.cpp", "sdk/a.h"), 1u);  // in no room
-  const Rooms rooms = documented_rooms();
+  const rules::Rooms rooms = rules::documented_rooms();
   expect_kept([&](const SourceFile& file) { return includes_of_rooms_above(file, rooms); });
 }
 

@@ -49,6 +49,26 @@ std::vector<SourceFile> source_files() {
   return files;
 }
 
+std::vector<SourceFile> script_files() {
+  std::vector<SourceFile> files;
+  const auto take = [&](const std::filesystem::directory_entry& entry) {
+    if (!entry.is_regular_file()) return;
+    const std::string path = std::filesystem::relative(entry.path(), k_root).string();
+    const SourceFile named{path, {}};
+    const bool is_named =
+        ends_with(path, "CMakeLists.txt") || named.has_extension(".cmake") || named.has_extension(".py");
+    if (!is_named && entry.path().has_extension()) return;
+    const SourceFile file = read_file(path);
+    if (is_named || (!file.lines.empty() && file.lines.front().starts_with("#!"))) files.push_back(file);
+  };
+  for (const auto& entry : std::filesystem::directory_iterator(k_root)) take(entry);
+  for (const char* folder : k_folders)
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(k_root / folder)) take(entry);
+  for (const char* folder : {".ci", "cmake", "docs"})
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(k_root / folder)) take(entry);
+  return files;
+}
+
 std::vector<SourceFile> documents() {
   std::vector<SourceFile> files;
   const auto take = [&](const std::filesystem::directory_entry& entry) {
@@ -60,6 +80,28 @@ std::vector<SourceFile> documents() {
   for (const char* folder : k_folders)
     for (const auto& entry : std::filesystem::recursive_directory_iterator(k_root / folder)) take(entry);
   return files;
+}
+
+Rooms documented_rooms() {
+  static const Pattern row(R"(\| ((?:`\w+/[^`]*` )+)\| [^|]+ \| (-|`[^|]+`) \|)"), quoted("`([^`]+)`");
+  Rooms rooms;
+  std::size_t place = 0;
+  for (const std::string& line : read_file("docs/architecture.md").lines) {
+    Groups match;
+    if (!matches(line, match, row)) continue;
+    Room room{++place, {}};
+    for (const Groups& layer : all_in(match[2], quoted)) room.layers.insert(layer[1]);
+    for (const Groups& each : all_in(match[1], quoted)) rooms[each[1]] = room;
+  }
+  return rooms;
+}
+
+const Room* room_of(const std::string& path, const Rooms& rooms) {
+  const std::size_t first = path.find('/'), second = path.find('/', first + 1);
+  const std::string folder = path.substr(0, (second == std::string::npos ? first : second) + 1);
+  for (const std::string& name : {path.substr(0, path.rfind('.')) + ".h", folder})
+    if (const auto room = rooms.find(name); room != rooms.end()) return &room->second;
+  return nullptr;
 }
 
 std::string included_file(const std::string& line) {

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,11 +30,28 @@ struct SourceFile {
 /// C, C++ and assembly files of the top-level folders.
 std::vector<SourceFile> source_files();
 
+/// Files whose comments begin with '#': those of CMake and Python, and scripts.
+std::vector<SourceFile> script_files();
+
 /// The project's pages: every .md file, and nothing of build folders.
 std::vector<SourceFile> documents();
 
 /// Any file of the tree, by its path from the root.
 SourceFile read_file(const std::string& path);
+
+/// A row of the table of rooms in docs/architecture.md.
+struct Room {
+  std::size_t place;             ///< among the rooms, lowest first
+  std::set<std::string> layers;  ///< that include headers ..._internal.h of the room
+};
+/// Rooms by the folders ("sdk/c/") and headers in them.
+using Rooms = std::map<std::string, Room>;
+
+/// Reads the table, whose lines are "| `folder/` `header` | contents | `layer` `layer` |", lowest room first.
+Rooms documented_rooms();
+
+/// Returns the room that names the header of this file, else that of its folder in the layer; null: none does.
+const Room* room_of(const std::string& path, const Rooms& rooms);
 
 /// Returns the file that `#include "x"` or `#include <x>` names; "" if the line includes nothing.
 std::string included_file(const std::string& line);
