@@ -36,14 +36,14 @@ if(NOT IS_DIRECTORY ${PROJECT_SOURCE_DIR}/unwind_core/arch/${JITUNWIND_CPU})
   message(FATAL_ERROR "jitunwind does not run on ${CMAKE_SYSTEM_PROCESSOR}: there is no folder of assembly for it in "
                       "unwind_core/arch. Targets of these CPUs can be walked from others: ${JITUNWIND_CPUS}.")
 endif()
-# For cmake/exports/jitunwind-listen.map: libgcc_s has functions that glibc once had, under the version that they had
-# there. glibc for x86-64 never had them.
+# The value goes into cmake/exports/jitunwind-listen.map: libgcc_s has functions that glibc once had, under the version
+# that they had there. glibc for x86-64 never had them.
 set(JITUNWIND_OLDER_FRAME_FUNCTIONS "")
 if(NOT JITUNWIND_CPU STREQUAL "x86_64")
   set(JITUNWIND_OLDER_FRAME_FUNCTIONS "};\nGLIBC_2.0 {\n  global:")
 endif()
-# For the same map: the versions that glibc has for backtrace_symbols, dladdr and dladdr1 on each CPU. The latter two have
-# another one since glibc 2.34.
+# That map also has the versions that glibc has for backtrace_symbols, dladdr and dladdr1 on each CPU. The latter two
+# have another one since glibc 2.34.
 set(JITUNWIND_BACKTRACE_VERSION GLIBC_2.17)
 set(JITUNWIND_DLADDR_VERSION GLIBC_2.17)
 set(JITUNWIND_DLADDR1_VERSION GLIBC_2.17)

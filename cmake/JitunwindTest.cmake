@@ -250,8 +250,8 @@ function(jitunwind_proof name)
   set_tests_properties(${name} PROPERTIES LABELS prove TIMEOUT 7200)
 endfunction()
 
-# jitunwind_fuzzer(name SOURCES... [LINK lib...]): the source defines LLVMFuzzerTestOneInput. With JITUNWIND_FUZZ it
-# becomes the libFuzzer program fuzz_<name> that `./dev fuzz` runs. Otherwise it becomes the test fuzz_<name>, which
+# jitunwind_fuzzer(name SOURCES... [LINK lib...]): the source defines LLVMFuzzerTestOneInput. It becomes
+# the libFuzzer program fuzz_<name>, which `./dev fuzz` runs, if JITUNWIND_FUZZ is set. Otherwise it becomes the test fuzz_<name>, which
 # plays the kept corpus, tests/fuzz/corpus/<name>, through the same function. The target jitunwind_fuzzers builds all of
 # them.
 add_custom_target(jitunwind_fuzzers)

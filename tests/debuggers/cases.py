@@ -267,7 +267,7 @@ def run(driver):
     try:
         d = driver(os.environ['CHANNEL'])
         globals()['case_' + os.environ['CASE']](d)
-        # At once: processes that the program has made print meanwhile.
+        # One write prints it, because processes that the program has made print meanwhile.
         sys.stdout.flush()
         os.write(1, b'\nall right\n')
         return True

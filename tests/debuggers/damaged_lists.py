@@ -116,7 +116,7 @@ endless = a_list(1)
 endless.put(NODES + 0x80, '<QiI', NODES + 0x80, 0, 0xffffffff)  # a region that is its own successor
 expect('endless', ask_everything(endless, []), 0)
 
-# What terminals would do, and line ends, are shown as what they are.
+# Control characters are shown as escapes: terminals would obey them.
 named = a_list(1)
 name = NODES + 0x60
 named.bytes[name:name + 16] = b'a\x1b[2J\n\xff\xc2\x9b\xe2\x80\xae!\0'

@@ -163,7 +163,7 @@ class Gdb:
         if self._by_script:
             return
         if int(gdb.VERSION.split('.')[0]) < 16 and self.word(int(gdb.selected_frame().pc())) & 0xff == 0xc3:
-            # At a ret GDB before 16 asks no CFI: its epilogue unwinder (gdb, amd64-tdep.c) says that only rip is left
+            # GDB before 16 asks no CFI at a ret: its epilogue unwinder (gdb, amd64-tdep.c) says that only rip is left
             # to take back. LLVM's CFI goes on to say where the others were, which is as right.
             wanted = {'rip': wanted['rip']}
         text = run('info frame').split('Saved registers:')[1]

@@ -1,4 +1,4 @@
-# The same programs for another CPU, under an emulator. Debian's library and tools are for the machine's own CPU, so
+# The programs are built for another CPU and run under an emulator. Debian's library and tools are for the machine's own CPU, so
 # what the programs print is written here.
 
 # libunwind.so.8 of 1.6 as a linker sees it: the names that the programs use, without versions.

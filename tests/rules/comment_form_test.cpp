@@ -1,12 +1,10 @@
-// The form of comments: sentences that have a subject and an end, in the folders that are listed here.
+// The form of comments in all files of source code, of CMake and of scripts: sentences that have a subject and an end.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstddef>
-#include <iterator>
 #include <sstream>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "tests/rules/source_tree.h"
@@ -18,10 +16,6 @@ using jitunwind::test::Groups, jitunwind::test::Pattern;
 using rules::k_most_words;
 using rules::SourceFile;
 using Lines = std::vector<std::string>;
-
-/// Folders whose every sentence is checked.
-constexpr std::string_view k_folders[]{"adapters/", "bench/", "builders/", "dyn_info/",
-                                       "examples/", "sdk/",   "tests/",    "unwind_core/"};
 
 struct Comment {
   std::size_t line = 0;
@@ -119,17 +113,36 @@ TEST(CommentForm, FragmentsAndLongSentencesAreNoticed) {
   EXPECT_EQ(offending({"/** The frame:", "", "      By = formula */"}), 0u);
 }
 
-TEST(CommentForm, HardPartsSayWhatTheySpeakOf) {
+/// Returns a script whose comments begin with slashes.
+SourceFile with_slashes(SourceFile script) {
+  static const Pattern comment("( *)#(| .*)");
+  for (std::string& line : script.lines)
+    if (Groups match; matches(line, match, comment)) line = match[1] + "//" + match[2];
+  return script;
+}
+
+Lines offending_comments(const std::vector<SourceFile>& files) {
   Lines found;
-  std::size_t files = 0;
-  for (const SourceFile& file : rules::source_files()) {
-    const auto is_in = [&](std::string_view folder) { return file.path.rfind(folder, 0) == 0; };
-    if (!std::any_of(std::begin(k_folders), std::end(k_folders), is_in)) continue;
-    ++files;
+  for (const SourceFile& file : files) {
     const Lines of_file = offending_comments(file);
     found.insert(found.end(), of_file.begin(), of_file.end());
   }
-  EXPECT_GT(files, 200u);
+  return found;
+}
+
+TEST(CommentForm, SourceCodeSaysWhatItSpeaksOf) {
+  const std::vector<SourceFile> files = rules::source_files();
+  EXPECT_GT(files.size(), 1000u);
+  const Lines found = offending_comments(files);
+  EXPECT_TRUE(found.empty()) << rules::joined(found);
+}
+
+TEST(CommentForm, ScriptsSayWhatTheySpeakOf) {
+  EXPECT_EQ(offending_comments(with_slashes(SourceFile{"dev", {"#!/bin/sh", "  # Of the frame."}})).size(), 1u);
+  std::vector<SourceFile> files = rules::script_files();
+  EXPECT_GT(files.size(), 100u);
+  for (SourceFile& file : files) file = with_slashes(file);
+  const Lines found = offending_comments(files);
   EXPECT_TRUE(found.empty()) << rules::joined(found);
 }
 
