@@ -1,6 +1,5 @@
 #include "jitunwind/dyn_info/target_list.h"
 
-#include <algorithm>
 #include <array>
 #include <new>
 #include <optional>

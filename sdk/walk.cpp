@@ -3,9 +3,6 @@
 #include <array>
 #include <cinttypes>
 #include <cstdio>
-#include <cstdlib>
-#include <memory>
-#include <string_view>
 
 #include "jitunwind/sdk/demangled_p.h"
 #include "jitunwind/sdk/local_space.h"

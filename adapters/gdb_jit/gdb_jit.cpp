@@ -1,7 +1,10 @@
 #include "jitunwind/adapters/gdb_jit/gdb_jit.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <new>
 #include <optional>
 #include <unordered_set>
@@ -9,17 +12,54 @@
 #include <vector>
 
 #include "jitunwind/adapters/gdb_jit/code_files_p.h"
-#include "jitunwind/adapters/gdb_jit/late_call_p.h"
 #include "jitunwind/adapters/gdb_jit/stop_budget_p.h"
 #include "jitunwind/adapters/gdb_jit/tracer_p.h"
 #include "jitunwind/dyn_info/directives/directives.h"
-#include "jitunwind/dyn_info/registry/environment_internal.h"
 #include "jitunwind/dyn_info/registry/observers_internal.h"
 #include "jitunwind/sdk/exceptions/fde_encoder_internal.h"
 #include "jitunwind/sdk/local_space.h"
+#include "jitunwind/unwind_core/targets/threads/own_thread_internal.h"
 
 namespace jitunwind {
 namespace {
+
+/// A delayed call on a thread of its own. One thread at a time, except for join().
+class LateCall {
+ public:
+  /// Calls `call()` once, after `delay`. True: the call will happen, in this process; also if it was pending already.
+  bool start(std::chrono::nanoseconds delay, void (*call)()) noexcept {
+    const pid_t process = ::getpid();
+    if (process_ == process) return true;
+    if (stopped_.load() != 0) return false;
+    thread_.join();  // the thread before is about to end
+    delay_ = delay;
+    call_ = call;
+    const bool started = thread_.start(run, this);
+    if (started) process_ = process;
+    return started;
+  }
+  /// Called by `call()`: start() may start another call from now on.
+  void is_over() noexcept { process_ = 0; }
+  /// Prevents every later call.
+  void stop() noexcept { (void)stopped_.exchange(1); }
+  /// Waits after stop() until a call that had begun has returned and no thread is left. The caller must not hold a lock
+  /// that the call waits for.
+  void join() noexcept { thread_.join(); }
+
+ private:
+  static void run(void* self) noexcept {
+    LateCall& late = *static_cast<LateCall*>(self);
+    const timespec until = monotonic_time_in(late.delay_.count());
+    late.stopped_.wait_while(0, &until);
+    if (late.stopped_.load() == 0) late.call_();
+  }
+
+  OwnThread thread_;
+  pid_t process_ = 0;  // the process with a thread whose call is not over
+  std::chrono::nanoseconds delay_{};
+  void (*call_)() = nullptr;
+  WaitedWord stopped_;  // 0: no
+};
 
 class CfiCollector final : public FdeReceiver {
  public:

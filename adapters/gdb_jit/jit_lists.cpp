@@ -1,7 +1,6 @@
 #include "jitunwind/adapters/gdb_jit/jit_lists_p.h"
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <new>
 #include <optional>

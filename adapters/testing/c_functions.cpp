@@ -1,6 +1,5 @@
 // The check in the C interface; <jitunwind/c_testing.h>.
 #include <cstring>
-#include <exception>
 #include <new>
 #include <vector>
 

@@ -7,7 +7,6 @@
 #include <array>
 #include <cstddef>
 #include <functional>
-#include <optional>
 #include <span>
 #include <string>
 

@@ -3,7 +3,6 @@
 // takes, which runs everything else.
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <utility>
 
 #include "jitunwind/dyn_info/directives/directive_outcome_p.h"

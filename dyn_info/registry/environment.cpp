@@ -1,4 +1,4 @@
-#include "jitunwind/dyn_info/registry/environment_internal.h"
+#include "jitunwind/dyn_info/registry/observers_internal.h"
 
 #include <unistd.h>
 

@@ -5,10 +5,32 @@
 #include <span>
 
 #include "jitunwind/dyn_info/registry/locking/writer_lock_internal.h"
-#include "jitunwind/dyn_info/registry/locking/writing_scope_p.h"
 #include "jitunwind/dyn_info/registry/observers.h"
+#include "jitunwind/unwind_core/error.h"
 
 namespace jitunwind {
+
+extern constinit thread_local std::atomic<bool> thread_is_writing;
+
+/// Keeps signal handlers of this thread out of the writers.
+class WritingScope {
+ public:
+  WritingScope() noexcept { set(true); }
+  ~WritingScope() { set(false); }
+  WritingScope(const WritingScope&) = delete;
+  WritingScope& operator=(const WritingScope&) = delete;
+
+  static bool active() noexcept { return thread_is_writing.load(std::memory_order_relaxed); }
+  static void set(bool on) noexcept {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    thread_is_writing.store(on, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+};
+
+inline Error refused_to_interrupter() noexcept {
+  return {ErrorCode::in_signal_handler, 0, "a writer was interrupted by itself"};
+}
 
 /// The observers and their lock. A thread that takes this lock and the writers' lock takes this one first
 /// (docs/registry.md "Observers").
@@ -69,5 +91,16 @@ Status attach_in_scope(RegistryObserver& observer) noexcept;
 /// Returns whether the calling thread is inside a writer, that is, in an observer or in a signal handler that
 /// interrupted a writer. Writers fail with in_signal_handler as long as that is so. Signal-safe.
 [[gnu::visibility("default")]] bool is_writing() noexcept;
+
+/// Attaches the adapters that JITUNWIND_ATTACH names. The registry calls it before the first registration, inside a
+/// WritingScope. environment_words() describes who reads the variable and what becomes of unknown names.
+void attach_by_environment() noexcept;
+
+// The layer of adapters defines these, as it does those of system_unwinder_seam_internal.h. The caller is inside a
+// WritingScope.
+
+Status attach_gdb_in_writer() noexcept;
+/// Returns the remark for standard error where the environment has attached the adapter, or null for none.
+const char* remark_on_gdb() noexcept;
 
 }  // namespace jitunwind

@@ -1,5 +1,4 @@
 // The reader's side of the registry.
-#include <algorithm>
 
 #include "jitunwind/dyn_info/registry/index/registered_span_internal.h"
 #include "jitunwind/dyn_info/registry/registry.h"

@@ -2,8 +2,6 @@
 
 #include <ctime>
 
-#include <cstddef>
-
 #include "jitunwind/dyn_info/list_changes_p.h"
 
 // Layout 1 is libunwind's, with words and pointers both of 8 bytes or both of 4. Layout 2 has words of 8 bytes and

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <atomic>
-#include <cstdint>
 
 #include "jitunwind/dyn_info/libunwind-dynamic.h"
 #include "jitunwind/dyn_info/registry/index/procedure_nodes_p.h"

@@ -3,13 +3,11 @@
 
 #include <pthread.h>
 
-#include <algorithm>
 #include <array>
 
-#include "jitunwind/dyn_info/registry/environment_internal.h"
 #include "jitunwind/dyn_info/registry/index/expected_change_internal.h"
 #include "jitunwind/dyn_info/registry/index/registered_span_internal.h"
-#include "jitunwind/dyn_info/registry/locking/questions_p.h"
+#include "jitunwind/dyn_info/registry/locking/reader_slots_p.h"
 #include "jitunwind/dyn_info/registry/observers_internal.h"
 #include "jitunwind/dyn_info/registry/registered_behind_internal.h"
 #include "jitunwind/dyn_info/registry/registry_state_p.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "jitunwind/dyn_info/registry/locking/questions_p.h"
+#include "jitunwind/dyn_info/registry/locking/reader_slots_p.h"
 #include "jitunwind/dyn_info/registry/registry_state_p.h"
 #include "jitunwind/unwind_core/errno_keeper_internal.h"
 #include "jitunwind/unwind_core/trace/counters.h"

@@ -1,5 +1,4 @@
 // The codes of the C interface: those of the library under stable numbers, and the mistakes of C callers.
-#include <iterator>
 
 #include "jitunwind/sdk/c/answer_internal.h"
 

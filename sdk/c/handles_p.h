@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <utility>
 
 #include "jitunwind/sdk/c/answer_internal.h"
 

@@ -1,6 +1,5 @@
 #include "jitunwind/sdk/compat/callback_space_p.h"
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 

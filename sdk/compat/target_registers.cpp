@@ -1,7 +1,5 @@
 #include "jitunwind/sdk/compat/target_registers_p.h"
 
-#include <optional>
-
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/sdk/compat/callback_space_p.h"
 

@@ -1,6 +1,5 @@
 #include "jitunwind/sdk/dialects/itt_event.h"
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 #include <span>

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <cstring>
 
-#include "jitunwind/sdk/targets/core_target_p.h"
 #include "jitunwind/sdk/targets/target_impl_p.h"
 #include "jitunwind/unwind_core/walk/context.h"
 

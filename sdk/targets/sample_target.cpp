@@ -1,4 +1,3 @@
-#include "jitunwind/sdk/targets/sample_target_p.h"
 
 #include <unistd.h>
 

@@ -1,8 +1,6 @@
 #include "jitunwind/sdk/target.h"
 
-#include "jitunwind/sdk/targets/core_target_p.h"
 #include "jitunwind/sdk/targets/process_target_p.h"
-#include "jitunwind/sdk/targets/sample_target_p.h"
 #include "jitunwind/sdk/targets/target_impl_p.h"
 
 namespace jitunwind {

@@ -7,6 +7,9 @@
 
 #include "jitunwind/sdk/target.h"
 #include "jitunwind/sdk/targets/target_space_p.h"
+#include "jitunwind/unwind_core/memory/bytes.h"
+#include "jitunwind/unwind_core/targets/core_file_internal.h"
+#include "jitunwind/unwind_core/targets/file_backed_internal.h"
 #include "jitunwind/unwind_core/targets/process_folder_internal.h"
 
 namespace jitunwind {
@@ -61,5 +64,46 @@ TargetError refused_attach(const ProcessFolder& folder, const ProcessStatus& sta
 TargetError other_architecture(const std::string& whose, unsigned machine, bool is_64);
 /// Reports an architecture without a table, or with another word size than its table's.
 TargetError no_table(const std::string& whose, unsigned machine, bool is_64);
+
+/// A core file as a target.
+class Target::Core final : public Target::Impl {
+ public:
+  static Result<Target, TargetError> make(const std::string& path, const TargetFolders& folders);
+  Core(std::unique_ptr<CoreFile> core, const Arch& arch, TargetFiles files);
+
+  pid_t process() const noexcept override { return core_->process(); }
+  Result<RegisterFile> registers(const TargetThread& thread) const noexcept override;
+
+ private:
+  std::unique_ptr<CoreFile> core_;
+  TargetFiles files_;
+  FileBackedMemory memory_;
+};
+
+/// A sample of a thread as a target.
+class Target::OfSample final : public Target::Impl {
+ public:
+  static Result<Target, TargetError> make(Sample sample, const TargetFolders& folders);
+  OfSample(Sample sample, const Arch& arch, const TargetFolders& folders);
+
+  pid_t process() const noexcept override { return process_; }
+  Result<RegisterFile> registers(const TargetThread&) const noexcept override { return registers_; }
+  std::optional<TargetError> take_sample(Sample sample) override;
+
+ private:
+  void take_kernels_object();
+  BytesMemory memory_of(const Sample& sample) const;
+
+  pid_t process_;
+  RegisterFile registers_;
+  Mappings mappings_;
+  TargetFiles files_;
+  AddrRange stack_range_;
+  std::string build_ids_;
+  Mapping kernels_mapping_{};   // what the bytes are of
+  std::string kernels_object_;  // as a file; "": nobody has it
+  BytesMemory taken_;
+  FileBackedMemory memory_;
+};
 
 }  // namespace jitunwind

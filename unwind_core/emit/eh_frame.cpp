@@ -1,6 +1,5 @@
 #include "jitunwind/unwind_core/emit/eh_frame.h"
 
-#include <algorithm>
 #include <array>
 
 #include "jitunwind/unwind_core/rows/dwarf_constants_internal.h"

@@ -1,7 +1,5 @@
 #include "jitunwind/unwind_core/image/copied_parts_p.h"
 
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -1,7 +1,5 @@
 #include "jitunwind/unwind_core/image/module_cache_p.h"
 
-#include <elf.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>

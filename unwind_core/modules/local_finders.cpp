@@ -1,5 +1,4 @@
 // The finders of modules of this process, and what they add of the modules' files.
-#include <elf.h>
 #include <link.h>
 
 #include <atomic>

@@ -1,8 +1,6 @@
 // The ways to the modules of this process.
 #pragma once
 
-#include <dlfcn.h>
-
 #include <span>
 
 #include "jitunwind/unwind_core/modules/local_modules.h"

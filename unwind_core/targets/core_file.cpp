@@ -1,7 +1,6 @@
 #include <elf.h>
 
 #include <algorithm>
-#include <cerrno>
 
 #include "jitunwind/unwind_core/sort_by_internal.h"
 #include "jitunwind/unwind_core/targets/core_file_internal.h"

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <map>
-#include <string>
 #include <tuple>
 
 #include "jitunwind/unwind_core/image/copied_parts_p.h"

@@ -8,7 +8,6 @@
 #include "jitunwind/unwind_core/image/elf_internal.h"
 #include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/targets/core_file_internal.h"
-#include "jitunwind/unwind_core/targets/link_map_p.h"
 
 namespace jitunwind {
 namespace {

@@ -1,7 +1,6 @@
 // A process according to the kernel: proc(5).
 #pragma once
 
-#include <fcntl.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -14,7 +13,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "jitunwind/unwind_core/uncancelled_internal.h"

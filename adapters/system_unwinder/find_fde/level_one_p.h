@@ -2,7 +2,6 @@
 // since libgcc_s exported it (GCC_3.0).
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 namespace jitunwind {

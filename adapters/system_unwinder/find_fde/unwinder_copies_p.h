@@ -2,7 +2,6 @@
 // and those of other namespaces (dlmopen). Each unwinds exceptions of the objects that are bound to it.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 

@@ -1,6 +1,5 @@
 #include "jitunwind/adapters/system_unwinder/frames/frame_tables_p.h"
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 #include <iterator>

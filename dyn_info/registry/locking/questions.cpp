@@ -1,4 +1,4 @@
-#include "jitunwind/dyn_info/registry/locking/questions_p.h"
+#include "jitunwind/dyn_info/registry/locking/reader_slots_p.h"
 
 #include "jitunwind/dyn_info/registry/registry_state_p.h"
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 
 #include "jitunwind/dyn_info/registry/index/procedure_nodes_p.h"
@@ -97,5 +96,8 @@ class ReaderSlots {
   std::atomic<std::uint32_t> used_{0};
   GrowingArray<ReaderSlot, k_first_bits, 16> slots_;
 };
+
+/// The holder of the writers' lock calls it before each change that makes lookups start again.
+void answer_questions() noexcept;
 
 }  // namespace jitunwind

@@ -6,7 +6,6 @@
 #include <elf.h>
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <optional>

@@ -1,5 +1,4 @@
 // libunwind-ptrace.so.0: the parts for programs of libunwind 1.6 that differ from libjitunwind-ptrace.
-#include <algorithm>
 #include <array>
 
 #include "jitunwind/sdk/compat/drop_in/release_1_6_p.h"

@@ -4,7 +4,6 @@
 #include <elf.h>
 #include <link.h>
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>

@@ -10,7 +10,6 @@
 #include <cstring>
 #include <new>
 #include <optional>
-#include <string>
 
 #include "jitunwind/sdk/compat/targets/target_answers_p.h"
 #include "jitunwind/unwind_core/uncancelled_internal.h"

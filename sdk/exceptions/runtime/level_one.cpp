@@ -1,16 +1,44 @@
 // Level I of the Itanium C++ ABI's exception handling: the two phases. Additions of libgcc to the ABI are as in libgcc,
 // because personality routines depend on more of it than the ABI specifies. Entered from
 // unwind_core/arch/*/exceptions.S.
+#include <unistd.h>
+
+#include <array>
 #include <cstdlib>
 #include <optional>
 
-#include "jitunwind/sdk/exceptions/runtime/failure_p.h"
 #include "jitunwind/sdk/exceptions/runtime/other_runtimes_p.h"
 #include "jitunwind/sdk/exceptions/runtime/unwind_frame_p.h"
 #include "jitunwind/unwind_core/memory/small_stack_internal.h"
+#include "jitunwind/unwind_core/trace/log.h"
 #include "jitunwind/unwind_core/walk/left_by_jump_internal.h"
 
 namespace jitunwind::eh {
+namespace {
+
+void add_name(Line& line, const UnwindFrame& frame) noexcept {
+  std::array<char, 200> text;
+  ProcedureName name;
+  if (!find_local_name(frame.address(), text, name)) return void(line.text(" (unknown code)"));
+  line.text(" (").text(text.data()).text("+").hex(frame.pc() - name.start).text(")");
+}
+
+}  // namespace
+
+void report(const char* what, const UnwindFrame& frame, const Error* why) noexcept {
+  Line line;
+  line.text("jitunwind: ").text(what).text(" at frame ").number(frame.depth()).text(", pc ").hex(frame.pc());
+  add_name(line, frame);
+  if (why) line.text(": ").text(error_text(why->code)).text(", ").text(why->what).text(" at ").hex(why->at);
+  line.write_to(STDERR_FILENO);
+}
+
+void give_up(const char* what) noexcept {
+  Line line;
+  line.text("jitunwind: ").text(what).write_to(STDERR_FILENO);
+  std::abort();
+}
+
 namespace {
 
 using Known = UnwindFrame::Known;

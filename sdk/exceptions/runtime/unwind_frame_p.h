@@ -105,6 +105,11 @@ class UnwindFrame : public StackPosition {
   const void* walk_;
 };
 
+/// One line that names the frame: "jitunwind: <what> at frame 3, pc 0x7f.. <name+offset>[: <why>]". Signal-safe.
+void report(const char* what, const UnwindFrame& frame, const Error* why = nullptr) noexcept;
+/// A line without a frame, then abort().
+[[noreturn]] void give_up(const char* what) noexcept;
+
 }  // namespace jitunwind::eh
 
 /// The ABI's context. A mark comes first, which no other runtime has there. libgcc begins with a pointer into the

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <map>
-#include <memory>
 #include <optional>
 
 #include "jitunwind/sdk/jitstack/perf/perf_data_p.h"

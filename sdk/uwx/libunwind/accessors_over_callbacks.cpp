@@ -2,7 +2,6 @@
 // that both interfaces unwind by one row. The environment keeps it until the next row is requested.
 #include <uwx_libunwind.h>
 
-#include <algorithm>
 #include <bit>
 #include <cstring>
 

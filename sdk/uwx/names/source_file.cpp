@@ -5,7 +5,6 @@
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdlib>
