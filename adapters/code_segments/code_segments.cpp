@@ -9,6 +9,7 @@
 
 #include "jitunwind/adapters/code_segments/segments_state_p.h"
 #include "jitunwind/builders/draft/mark_recorder.h"
+#include "jitunwind/dyn_info/registry/observers_internal.h"
 #include "jitunwind/unwind_core/environment.h"
 #include "jitunwind/unwind_core/errno_keeper_internal.h"
 #include "jitunwind/unwind_core/heap_internal.h"
@@ -82,6 +83,14 @@ void CodeSegments::State::take_part_in_forks() noexcept {
       });
 }
 
+bool CodeSegments::State::is_published(Addr start) noexcept {
+  const SegmentsLock lock;
+  for (const State* state = first; state != nullptr; state = state->next)
+    if (const Place place = state->find(start, Segment::Function::State::committed))
+      return place.function().is_published && place.segment->is_published();
+  return false;
+}
+
 /// Files of programs that end with their code still there. A signal handler that interrupted a change may call exit().
 void CodeSegments::State::remove_files() noexcept {
   if (!segments_lock.try_lock()) return;
@@ -118,6 +127,7 @@ CodeSegments::State* CodeSegments::State::make(const CodeSegmentsOptions& option
     return nullptr;
   }
   take_part_in_forks();
+  is_in_file = &State::is_published;
   state->enter_list();
   return state;
 }

@@ -3,6 +3,7 @@
 
 #include "jitunwind/adapters/code_segments/segments_state_p.h"
 #include "jitunwind/dyn_info/code_shape_internal.h"
+#include "jitunwind/dyn_info/registry/observers_internal.h"
 #include "jitunwind/sdk/exceptions/fde_encoder_internal.h"
 #include "jitunwind/unwind_core/trace/log.h"
 
@@ -116,12 +117,17 @@ Status CodeSegments::State::commit(const Code& code, std::string_view name, Know
   }
   auto* const begin = reinterpret_cast<char*>(static_cast<std::uintptr_t>(code.start));
   __builtin___clear_cache(begin, begin + code.size);
-  Result<Registration> registered = register_it();
+  Result<Registration> registered = [&] {
+    const ToldLater told(code.start);
+    return register_it();
+  }();
   if (!registered) {
     const SegmentsLock lock;
     place.function().state = Segment::Function::State::allocated;
     return registered.error();
   }
+  unw_dyn_info_t* const procedure = registered->release();
+  *registered = Registration::adopt(procedure);
   try {
     if (place.segment->is_published()) publish(place, name, std::move(key), *registered);
   } catch (const std::bad_alloc&) {
@@ -132,6 +138,7 @@ Status CodeSegments::State::commit(const Code& code, std::string_view name, Know
     const SegmentsLock lock;
     enter(place, {}, {}, *registered);
   }
+  if (observers.any()) tell_registered({&procedure, 1});
   return Done{};
 }
 

@@ -30,9 +30,10 @@ CodeSegments::State::Place CodeSegments::State::find(Addr start, Segment::Functi
   return {&segment, *index};
 }
 
+/// A debugger may have read the names of functions that have gone. It reads a library once.
 CodeSegments::State::Place CodeSegments::State::take_empty(std::size_t size) noexcept {
   const auto rooms = empty.find(size);
-  if (rooms == empty.end()) return {};
+  if (rooms == empty.end() || rooms->second.empty() || tracer.kind() != TracerKind::none) return {};
   while (!rooms->second.empty()) {
     const Place place = rooms->second.front();
     if (!open_again(*place.segment)) {

@@ -204,6 +204,8 @@ bool Segment::publish(Index index, std::uint64_t size, std::span<const std::byte
   const bool has_frame = publish_frame(index, frames);
   const bool has_symbol = publish_symbol(index, size, name);
   functions_[index].is_published = has_frame && has_symbol && !frames.empty() && !name.empty();
+  known_text_ = std::max(known_text_, std::uint64_t{functions_[index].at} + functions_[index].size);
+  store(layout_.text_size(), known_text_);
   note_change();
   return has_frame && has_symbol;
 }

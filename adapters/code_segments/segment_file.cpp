@@ -85,6 +85,7 @@ constexpr std::size_t size_in_header(Section section) noexcept {
 }  // namespace
 
 std::size_t SegmentLayout::symbols_size() const noexcept { return size_in_header(Section::symbols); }
+std::size_t SegmentLayout::text_size() const noexcept { return size_in_header(Section::text); }
 std::size_t SegmentLayout::generation() const noexcept { return notes + k_own_note - sizeof(std::uint64_t); }
 std::size_t SegmentLayout::frames_size() const noexcept { return size_in_header(Section::frames); }
 
@@ -119,7 +120,7 @@ void write_section_headers(const SegmentLayout& layout, ElfWriter& elf) noexcept
   section(".dynstr", SHT_STRTAB, read, layout.strings, layout.strings_bytes, 0, 0, 1, 0);
   section(".eh_frame_hdr", SHT_PROGBITS, read, layout.search_table, layout.frames - layout.search_table, 0, 0, 4, 0);
   section(".eh_frame", SHT_PROGBITS, read, layout.frames, layout.first_frame - layout.frames, 0, 0, 8, 0);
-  section(".text", SHT_PROGBITS, read | SHF_EXECINSTR, layout.text, layout.text_bytes, 0, 0, 16, 0);
+  section(".text", SHT_PROGBITS, read | SHF_EXECINSTR, layout.text, 0, 0, 0, 16, 0);
   section(".dynamic", SHT_DYNAMIC, read | SHF_WRITE, layout.dynamic, k_dynamic_entries * sizeof(Elf64_Dyn),
           Section::strings, 0, 8, sizeof(Elf64_Dyn));
   section(".note.jitunwind", SHT_NOTE, read, layout.notes, k_own_note, 0, 0, 4, 0);

@@ -29,9 +29,11 @@ struct SegmentLayout {
   /// A number that changes with the tables, in the file's first 4 KiB: readers keep what they have read of a file by
   /// them. No two segments have the same words before it.
   std::size_t generation() const noexcept;
-  // The sizes in the headers of these two sections, which grow. A word of 0, which is not counted, follows .eh_frame.
+  // The sizes in the headers of these sections, which grow. A word of 0, which is not counted, follows .eh_frame.
   std::size_t symbols_size() const noexcept;
   std::size_t frames_size() const noexcept;
+  /// Debuggers look for code in the file that has a section there. They read it once, so it covers no code to come.
+  std::size_t text_size() const noexcept;
   /// Word 1 of DT_HASH: the number of symbols.
   std::size_t symbol_count() const noexcept { return hash + sizeof(Elf32_Word); }
   std::size_t frame_count() const noexcept { return search_table + 8; }

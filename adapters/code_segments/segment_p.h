@@ -7,7 +7,8 @@
 //
 //   append    search entry with the FDE of no code, number of entries; empty symbol, number of symbols, size of .dynsym
 //   publish   FDE behind the others, and last its first length, a 0 that ended the section; size of .eh_frame; search
-//             entry; name; first word, address and size of the symbol, which has no code until it has a size
+//             entry; name; first word, address and size of the symbol, which has no code until it has a size; size of
+//             .text
 //   withdraw  size, address and first word of the symbol; search entry; range of the FDE
 //
 // An FDE whose range is 0 is rewritten in its place, where it is that of no code: its instructions become nops from the
@@ -209,6 +210,7 @@ class Segment {
   std::size_t frames_end_;          // offset in the file
   std::size_t strings_end_ = 1;     // in the string table
   std::size_t without_frames_ = 0;  // functions that have none yet, for which there is room
+  std::uint64_t known_text_ = 0;    // bytes, up to the last function that was published
   std::uint64_t generation_ = 0;
 };
 

@@ -20,6 +20,7 @@
 #include "jitunwind/dyn_info/registry/locking/forkable_lock_internal.h"
 #include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/targets/threads/own_thread_internal.h"
+#include "jitunwind/unwind_core/targets/tracer_internal.h"
 
 namespace jitunwind {
 
@@ -57,6 +58,8 @@ struct CodeSegments::State {
   /// Null: no memory.
   static State* make(const CodeSegmentsOptions& options) noexcept;
   static void take_part_in_forks() noexcept;
+  /// Whether a file has the function that begins there, by name and with call frame information.
+  static bool is_published(Addr start) noexcept;
   [[gnu::destructor(101)]] static void remove_files() noexcept;  // after the destructors of static objects
 
   struct Place {
@@ -131,6 +134,7 @@ struct CodeSegments::State {
   /// its name, or sampled its code, just before it was released.
   std::map<std::size_t, std::deque<Place>> empty;
   KnownFrames known_frames;
+  Tracer tracer;
   std::string folder, outdated;
   std::int64_t next_renewal = 0;
   std::size_t committed = 0;

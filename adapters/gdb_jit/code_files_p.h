@@ -13,7 +13,7 @@
 
 #include "jitunwind/adapters/gdb_jit/jit_interface_p.h"
 #include "jitunwind/adapters/gdb_jit/symbol_file_p.h"
-#include "jitunwind/adapters/gdb_jit/tracer_p.h"
+#include "jitunwind/unwind_core/targets/tracer_internal.h"
 
 namespace jitunwind {
 

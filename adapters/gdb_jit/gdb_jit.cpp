@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <iterator>
 #include <new>
 #include <optional>
 #include <unordered_set>
@@ -13,12 +14,12 @@
 
 #include "jitunwind/adapters/gdb_jit/code_files_p.h"
 #include "jitunwind/adapters/gdb_jit/stop_budget_p.h"
-#include "jitunwind/adapters/gdb_jit/tracer_p.h"
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/registry/observers_internal.h"
 #include "jitunwind/sdk/exceptions/fde_encoder_internal.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/targets/threads/own_thread_internal.h"
+#include "jitunwind/unwind_core/targets/tracer_internal.h"
 
 namespace jitunwind {
 namespace {
@@ -99,7 +100,8 @@ class GdbJit final : public RegistryObserver {
   void registered(std::span<const RegisteredProcedure> procedures) noexcept override {
     change([&] {
       const bool waits = may_wait(procedures.size());
-      waiting_.insert(waiting_.end(), procedures.begin(), procedures.end());
+      std::copy_if(procedures.begin(), procedures.end(), std::back_inserter(waiting_),
+                   [&](const RegisteredProcedure& procedure) { return !is_read_from_file(procedure); });
       if (!waits) publish();
     });
   }
@@ -156,6 +158,18 @@ class GdbJit final : public RegistryObserver {
 
   /// Whether changes may be published later, and will be. `more`: number of procedures to be registered.
   bool may_wait(std::size_t more) noexcept;
+
+  /// Debuggers that come later read the file. A debugger that is here may have read it before.
+  bool is_read_from_file(const RegisteredProcedure& procedure) noexcept {
+    const auto is_known = is_in_file.load(std::memory_order_acquire);
+    if (is_known == nullptr || tracer_.kind() != TracerKind::none) return false;
+    Addr start = 0;
+    {
+      const ProcedureHold hold(procedure.key);
+      if (hold.info() != nullptr) start = hold.info()->start_ip;
+    }
+    return start != 0 && is_known(start);
+  }
 
   std::size_t waiting() const noexcept {
     return static_cast<std::size_t>(

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "jitunwind/adapters/gdb_jit/tracer_p.h"
+#include "jitunwind/unwind_core/targets/tracer_internal.h"
 
 /// The structures of the manual; version 1.
 struct jit_code_entry {

@@ -78,6 +78,8 @@ bool ObserverList::contains(const RegistryObserver& observer) const noexcept {
   return o != nullptr;
 }
 
+constinit thread_local Addr ToldLater::start_ = 0;
+
 void tell_registered(std::span<unw_dyn_info_t* const> procedures) noexcept {
   constexpr std::size_t k_at_once = 256;
   std::array<RegisteredProcedure, k_at_once> some;

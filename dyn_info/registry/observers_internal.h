@@ -6,6 +6,7 @@
 
 #include "jitunwind/dyn_info/registry/locking/writer_lock_internal.h"
 #include "jitunwind/dyn_info/registry/observers.h"
+#include "jitunwind/unwind_core/address.h"
 #include "jitunwind/unwind_core/error.h"
 
 namespace jitunwind {
@@ -84,6 +85,27 @@ void tell_registered(std::span<unw_dyn_info_t* const> procedures) noexcept;
 void tell_cancelled(std::span<unw_dyn_info_t* const> procedures) noexcept;
 /// retire calls it before it returns. It never waits.
 inline void tell_retired() noexcept { observers.some_retired.store(true, std::memory_order_release); }
+
+/// Code of this thread of which observers are told by a later call, when it is in a file as well; not in
+/// register_procedure(). A signal handler that registers other code meanwhile tells of that as always.
+class ToldLater {
+ public:
+  explicit ToldLater(Addr start) noexcept { start_ = start; }
+  ~ToldLater() { start_ = 0; }
+  ToldLater(const ToldLater&) = delete;
+  ToldLater& operator=(const ToldLater&) = delete;
+
+  static bool includes(std::span<unw_dyn_info_t* const> procedures) noexcept {
+    return procedures.size() == 1 && procedures.front()->start_ip == start_;
+  }
+
+ private:
+  static constinit thread_local Addr start_;
+};
+
+/// Whether the code that begins there is in a library's file by name, with call frame information. The layer that makes
+/// such files sets it. Not signal-safe.
+inline constinit std::atomic<bool (*)(Addr start) noexcept> is_in_file{nullptr};
 
 /// Does what attach_observer() does, inside an ObserversScope.
 Status attach_in_scope(RegistryObserver& observer) noexcept;

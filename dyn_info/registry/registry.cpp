@@ -257,7 +257,7 @@ Status register_procedures(std::span<unw_dyn_info_t* const> batch, Behind behind
   due.run();
   if (!done) return note_refused("register", error);
   count_event(Counter::procedure_registered, batch.size());
-  if (observers.any()) tell_registered(batch);
+  if (observers.any() && !ToldLater::includes(batch)) tell_registered(batch);
   return Done{};
 }
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "jitunwind/adapters/gdb_jit/gdb_jit.h"
-#include "jitunwind/adapters/gdb_jit/tracer_p.h"
+#include "jitunwind/unwind_core/targets/tracer_internal.h"
 #include "tests/debuggers/read_files.h"
 #include "tests/debuggers/tracer.h"
 

@@ -1,4 +1,4 @@
-#include "jitunwind/adapters/gdb_jit/tracer_p.h"
+#include "jitunwind/unwind_core/targets/tracer_internal.h"
 
 #include <array>
 #include <charconv>
