@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <bit>
 #include <cstdlib>
 #include <new>
 #include <string_view>
@@ -139,11 +140,13 @@ CodeSegments::~CodeSegments() {
   destroy_on_heap(state_);
 }
 
-Result<CodeRoom> CodeSegments::allocate(std::size_t size) noexcept {
-  if (size == 0 || size > State::k_largest_function)
-    return Error{ErrorCode::e_range, 0, "code of no bytes, or of too many"};
+Result<CodeRoom> CodeSegments::allocate(std::size_t size, std::size_t more_functions, std::size_t alignment) noexcept {
+  if (size == 0 || size > State::k_largest_function || more_functions >= size)
+    return Error{ErrorCode::e_range, 0, "code of no bytes, or of too many, or of more functions than bytes"};
+  if (!std::has_single_bit(alignment) || alignment < 16 || alignment > k_largest_page_size)
+    return Error{ErrorCode::e_range, 0, "an alignment of code that is none of those from 16 to 65536"};
   try {
-    if (state_ != nullptr) return state_->allocate(size);
+    if (state_ != nullptr) return state_->allocate(size, more_functions, alignment);
   } catch (const std::bad_alloc&) {
   }
   return Error{ErrorCode::out_of_memory, 0, "no memory for code segments"};
@@ -157,11 +160,21 @@ Status CodeSegments::commit_marks(MarkRecorder& marks, const Code& code) noexcep
   if (!committed) marks.clear();  // register_code(), which forgets them, may not have been reached
   return committed;
 }
+Status CodeSegments::publish(AddrRange code) noexcept {
+  return state_ == nullptr ? State::k_unknown : state_->publish(code);
+}
 Status CodeSegments::release(Addr start) noexcept {
   return state_ == nullptr ? State::k_unknown : state_->release(start);
 }
 
 Status CodeSegments::seal() noexcept { return state_ == nullptr ? Done{} : state_->seal(); }
+
+CodeSegments* CodeSegments::of_environment() noexcept {
+  static constexpr std::string_view k_yes[] = {"1"};
+  static CodeSegments* const segments =
+      environment_words("JITUNWIND_PUBLISH", k_yes) != 0 ? make_on_heap<CodeSegments>() : nullptr;
+  return segments;
+}
 
 CodeSegmentsStatus CodeSegments::status() const {
   CodeSegmentsStatus status;

@@ -18,7 +18,7 @@ namespace jitunwind {
 
 /// Room for a function, whose bytes have two addresses.
 struct CodeRoom {
-  Addr start = 0;                   ///< where the code runs: readable and executable, aligned to 16
+  Addr start = 0;                   ///< where the code runs: readable and executable
   std::span<std::byte> writable{};  ///< where it is written
 };
 
@@ -37,7 +37,7 @@ struct CodeSegmentsStatus {
   std::size_t files = 0;      ///< published segments
   std::size_t sealed = 0;     ///< those of them whose file has a build-id, and never changes
   std::size_t functions = 0;  ///< committed, and not released
-  std::size_t published = 0;  ///< those of them that tools know by name, with call frame information
+  std::size_t published = 0;  ///< that tools know by name, with call frame information
   std::uint64_t refused = 0;  ///< segments and functions that were not published, or not entirely
   Error latest_refusal{};     ///< reason for the latest one; unspecified if there was none
 };
@@ -72,8 +72,10 @@ class CodeSegments {
   CodeSegments(const CodeSegments&) = delete;
   CodeSegments& operator=(const CodeSegments&) = delete;
 
-  /// Room for code of `size` bytes. Errors: e_range (0 bytes, or more than 1 GiB); out_of_memory.
-  Result<CodeRoom> allocate(std::size_t size) noexcept;
+  /// Room for code of `size` bytes, with one function, and at most `more_functions` that begin behind the room's start.
+  /// Errors: e_range (0 bytes, or more than 1 GiB; as many functions as bytes; an alignment that is not a power of two
+  /// from 16 to 65536); out_of_memory.
+  Result<CodeRoom> allocate(std::size_t size, std::size_t more_functions = 0, std::size_t alignment = 16) noexcept;
 
   /// Registers and publishes code, after its bytes were written: by register_code(). `code.start` is that of a room,
   /// and `code.size` at most the room's. Errors: not_registered (no room begins there, or it has code already),
@@ -85,6 +87,12 @@ class CodeSegments {
     return commit_marks(marks.recorder(), code);
   }
 
+  /// Publishes what is registered in a stretch of a room by other means than commit(), such as an object's functions.
+  /// Functions of one room are published in the order of their addresses, by one call or by several. The caller cancels
+  /// their registrations, and then releases the room. Errors: not_registered (no room has this code, or commit() gave
+  /// it code). Code that cannot be published is no error: status() tells.
+  Status publish(AddrRange code) noexcept;
+
   /// Takes the code back, as Registration::cancel() does: its room may have other code when this returns. Errors:
   /// not_registered (no room begins there), in_signal_handler (nothing changed).
   Status release(Addr start) noexcept;
@@ -94,6 +102,11 @@ class CodeSegments {
   Status seal() noexcept;
 
   CodeSegmentsStatus status() const;
+
+  /// The allocator of a program that was started with JITUNWIND_PUBLISH=1 in its environment, which is there for good;
+  /// null in others, and in those that changed their identity when they were executed. Code generators of this library
+  /// use it by default.
+  static CodeSegments* of_environment() noexcept;
 
  private:
   struct State;

@@ -1,25 +1,37 @@
 // Functions that are committed: registered first, and then published.
+#include <algorithm>
 #include <new>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "jitunwind/adapters/code_segments/segments_state_p.h"
 #include "jitunwind/dyn_info/code_shape_internal.h"
 #include "jitunwind/dyn_info/registry/observers_internal.h"
 #include "jitunwind/sdk/exceptions/fde_encoder_internal.h"
+#include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/trace/log.h"
 
 namespace jitunwind {
 
-void CodeSegments::State::enter(Place place, std::span<const std::byte> frames, std::string_view name,
-                                Registration& registration) noexcept {
-  const AddrRange code = registration.range();
-  if (place.segment->is_published() && !place.segment->publish(place.index, code.size(), frames, name))
+void CodeSegments::State::enter(Place room, AddrRange code, std::span<const std::byte> frames,
+                                std::string_view name) noexcept {
+  const auto entry = room.segment->take_entry(room.index, code.begin);
+  if (!entry || !room.segment->publish(*entry, code.size(), frames, name))
     refuse({ErrorCode::too_deep, code.begin, "the segment's tables have no room for it"});
-  place.function().registered = registration.release();
-  place.function().state = Segment::Function::State::committed;
+}
+
+void CodeSegments::State::finish(Place room, Registration& registration) noexcept {
+  room.function().registered = registration.release();
+  room.function().state = Segment::Function::State::committed;
   ++committed;
-  --place.segment->open;
-  renew_if_it_is_time(*place.segment);
-  is_some_full = is_some_full || is_full(*place.segment);
+  end_writing(room);
+}
+
+void CodeSegments::State::end_writing(Place room) noexcept {
+  if (std::exchange(room.function().is_open, false)) --room.segment->open;
+  renew_if_it_is_time(*room.segment);
+  is_some_full = is_some_full || is_full(*room.segment);
   work_ahead();
 }
 
@@ -31,77 +43,126 @@ bool has_frames_of_its_shape(Addr start) noexcept {
   return hold.info() != nullptr && hold.info()->start_ip == start && find_shape(hold) != nullptr;
 }
 
-/// Passes on what the encoder makes of a procedure, for the place behind the segment's last entry.
+/// Passes on what the encoder makes of a procedure, for the place behind the segment's last entry; or the name alone.
 template <class Enter>
 class FramePublisher final : public FdeReceiver {
  public:
-  FramePublisher(Segment& segment, Addr start, Enter enter) noexcept
-      : segment_(segment), start_(start), enter_(enter) {}
+  FramePublisher(Segment& segment, Enter enter) noexcept : segment_(segment), enter_(enter) {}
+
+  void publish(AddrRange code) {
+    bool is_passed_on = false;
+    for (std::optional<Addr> from = code.begin; from;) {
+      is_passed_on_ = false;
+      outrun_.reset();
+      encode_fdes({*from, code.end}, *this);
+      is_passed_on |= is_passed_on_;
+      from = outrun_;
+    }
+    if (!is_passed_on) pass_on(code, {}, nullptr);
+  }
 
   Addr place() noexcept override {
     const SegmentsLock lock;
     return place_ = segment_.next_frame();
   }
   void fde(AddrRange code, std::span<const std::byte> bytes) override {
-    const SegmentsLock lock;
-    is_outrun_ = place_ != segment_.next_frame();
-    if (!is_outrun_ && !is_entered_ && code.begin == start_) enter_(bytes, nullptr), is_entered_ = true;
+    if (!outrun_) pass_on(code, bytes, nullptr);
   }
   void refused(const Error& error) noexcept override {
-    const SegmentsLock lock;
-    if (!std::exchange(is_entered_, true)) enter_({}, &error);
-  }
-  /// True: another thread took the place meanwhile.
-  bool is_outrun() const noexcept { return is_outrun_ && !is_entered_; }
-  void finish() noexcept {
-    if (!is_entered_) refused({ErrorCode::no_info, start_, "other code was registered there meanwhile"});
+    if (!outrun_) pass_on({error.at, error.at + 1}, {}, &error);
   }
 
  private:
+  void pass_on(AddrRange code, std::span<const std::byte> frames, const Error* error) {
+    Line name;
+    if (const ProcedureHold hold(code.begin); const unw_dyn_info_t* const info = hold.info()) {
+      if (info->u.rti.name_ptr != 0) name.foreign(reinterpret_cast<const char*>(info->u.rti.name_ptr));
+      if (info->start_ip == code.begin) code.end = info->end_ip;
+    }
+    const SegmentsLock lock;
+    is_passed_on_ = frames.empty() || place_ == segment_.next_frame();
+    if (is_passed_on_)
+      enter_(code, frames, name.view(), error);
+    else
+      outrun_ = code.begin;
+  }
+
   Segment& segment_;
-  const Addr start_;
   Enter enter_;
   Addr place_ = 0;
-  bool is_entered_ = false;
-  bool is_outrun_ = false;
+  bool is_passed_on_ = false;
+  std::optional<Addr> outrun_;  // the code from which on another thread took the place meanwhile
 };
+
+/// The end of the registered procedure there; `at` if there is none.
+Addr end_of_procedure(Addr at) noexcept {
+  const ProcedureHold hold(at);
+  return hold.info() == nullptr ? at : hold.info()->end_ip;
+}
 
 }  // namespace
 
-bool CodeSegments::State::publish_known(Place place, std::string_view name, const KnownFrames::Key& key,
-                                        Registration& registration) {
+bool CodeSegments::State::publish_known(Place room, std::string_view name, const KnownFrames::Key& key,
+                                        Registration& registration) noexcept {
   const SegmentsLock lock;
   const std::span<const std::byte> frames = known_frames.find(key);
-  if (!frames.empty()) enter(place, frames, name, registration);
-  return !frames.empty();
+  if (frames.empty()) return false;
+  enter(room, registration.range(), frames, name);
+  finish(room, registration);
+  return true;
 }
 
-void CodeSegments::State::publish_encoded(Place place, std::string_view name, KnownFrames::Entry& encoded,
-                                          Registration& registration) {
-  const auto enter = [&](std::span<const std::byte> frames, const Error* error) {
+void CodeSegments::State::publish_encoded(Place room, AddrRange code, std::vector<std::byte>* first) noexcept try {
+  bool is_known = false;
+  const Addr start = code.begin;
+  FramePublisher publisher(*room.segment, [&](AddrRange function, std::span<const std::byte> frames,
+                                              std::string_view name, const Error* error) {
+    is_known = true;
     if (error != nullptr) refuse(*error);
-    if (error == nullptr && encoded.key.shape) encoded.frames.assign(frames.begin(), frames.end());
-    this->enter(place, frames, name, registration);
-  };
-  const AddrRange code = registration.range();
-  FramePublisher publisher(*place.segment, code.begin, enter);
-  do {
-    encode_fdes(code, publisher);
-  } while (publisher.is_outrun());
-  publisher.finish();
+    if (first != nullptr && function.begin == start) first->assign(frames.begin(), frames.end());
+    enter(room, function, frames, name);
+  });
+  for (Addr at = code.begin; at < code.end;) {
+    const Addr end = std::min(end_of_procedure(at), code.end);
+    if (at != end) publisher.publish({at, end});
+    at = at == end ? at + local_space().arch.unit : end;
+  }
+  if (is_known) return;
+  const SegmentsLock lock;
+  refuse({ErrorCode::no_info, start, "no code is registered there any more"});
+} catch (const std::bad_alloc&) {
+  const SegmentsLock lock;
+  refuse({ErrorCode::out_of_memory, code.begin, "no memory for call frame information"});
 }
 
-void CodeSegments::State::publish(Place place, std::string_view name, KnownFrames::Key key,
-                                  Registration& registration) {
+void CodeSegments::State::publish(Place room, std::string_view name, KnownFrames::Key key,
+                                  Registration& registration) noexcept {
   Line known_name;
   known_name.foreign(name);
-  if (publish_known(place, known_name.view(), key, registration)) return;
+  if (publish_known(room, known_name.view(), key, registration)) return;
   KnownFrames::Entry encoded{std::move(key), {}};
   if (!has_frames_of_its_shape(registration.range().begin)) encoded.key = {};
-  publish_encoded(place, known_name.view(), encoded, registration);
+  publish_encoded(room, registration.range(), encoded.key.shape ? &encoded.frames : nullptr);
   if (encoded.frames.empty()) return;
   const SegmentsLock lock;
   known_frames.swap(encoded);
+}
+
+Status CodeSegments::State::publish(AddrRange code) noexcept {
+  const auto begin = reinterpret_cast<char*>(static_cast<std::uintptr_t>(code.begin));
+  Place room;
+  {
+    const SegmentsLock lock;
+    room = find_around(code);
+    if (!room) return k_unknown;
+    room.function().state = Segment::Function::State::busy;
+  }
+  __builtin___clear_cache(begin, begin + code.size());
+  if (room.segment->is_published()) publish_encoded(room, code, nullptr);
+  const SegmentsLock lock;
+  room.function().state = Segment::Function::State::allocated;
+  end_writing(room);
+  return Done{};
 }
 
 template <class Register>
@@ -128,15 +189,10 @@ Status CodeSegments::State::commit(const Code& code, std::string_view name, Know
   }
   unw_dyn_info_t* const procedure = registered->release();
   *registered = Registration::adopt(procedure);
-  try {
-    if (place.segment->is_published()) publish(place, name, std::move(key), *registered);
-  } catch (const std::bad_alloc&) {
-    const SegmentsLock lock;
-    refuse({ErrorCode::out_of_memory, code.start, "no memory for call frame information"});
-  }
+  if (place.segment->is_published()) publish(place, name, std::move(key), *registered);
   if (*registered) {
     const SegmentsLock lock;
-    enter(place, {}, {}, *registered);
+    finish(place, *registered);
   }
   if (observers.any()) tell_registered({&procedure, 1});
   return Done{};

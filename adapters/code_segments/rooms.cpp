@@ -2,6 +2,7 @@
 #include <sys/auxv.h>
 
 #include <algorithm>
+#include <bit>
 #include <new>
 
 #include "jitunwind/adapters/code_segments/segments_state_p.h"
@@ -12,7 +13,7 @@ namespace jitunwind {
 namespace {
 
 /// Rooms have one of few sizes, so that a room that is empty again serves others: multiples of 16 up to 1 KiB, then
-/// eighths of the power of two below.
+/// eighths of the power of two below. Numbers of parts are powers of two.
 std::size_t room_size(std::size_t size) noexcept {
   std::size_t unit = 16;
   while (size > 64 * unit) unit *= 2;
@@ -30,8 +31,18 @@ CodeSegments::State::Place CodeSegments::State::find(Addr start, Segment::Functi
   return {&segment, *index};
 }
 
+CodeSegments::State::Place CodeSegments::State::find_around(AddrRange code) const noexcept {
+  const auto around = segments.upper_bound(code.begin);
+  if (around == segments.end() || code.begin < around->second->text().begin) return {};
+  Segment& segment = *around->second;
+  const auto index = segment.find_around(code.begin);
+  if (!index || segment[*index].state != Segment::Function::State::allocated) return {};
+  const Addr end = segment.start(segment[*index]) + segment[*index].size;
+  return code.empty() || code.end > end ? Place{} : Place{&segment, *index};
+}
+
 /// A debugger may have read the names of functions that have gone. It reads a library once.
-CodeSegments::State::Place CodeSegments::State::take_empty(std::size_t size) noexcept {
+CodeSegments::State::Place CodeSegments::State::take_empty(const RoomSize& size) noexcept {
   const auto rooms = empty.find(size);
   if (rooms == empty.end() || rooms->second.empty() || tracer.kind() != TracerKind::none) return {};
   while (!rooms->second.empty()) {
@@ -47,9 +58,9 @@ CodeSegments::State::Place CodeSegments::State::take_empty(std::size_t size) noe
   return {};
 }
 
-CodeSegments::State::Place CodeSegments::State::take(std::size_t size, Opened& unused) {
+CodeSegments::State::Place CodeSegments::State::take(const RoomSize& size, Opened& unused) {
   if (const Place place = take_empty(size)) return place;
-  if (size > options.text_bytes) return {};
+  if (!fits_any_segment(size)) return {};
   if (current != nullptr && open_again(*current))
     if (const auto index = current->append(size)) return {current, *index};
   if (!spare || !spare->is_writable()) return {};
@@ -70,18 +81,20 @@ void CodeSegments::State::use(Opened opened, Opened& unused) {
 
 CodeRoom CodeSegments::State::room_of(Place place) noexcept {
   place.function().state = Segment::Function::State::allocated;
+  place.function().is_open = true;
   ++place.segment->live;
   ++place.segment->open;
   return {place.segment->start(place.function()), place.segment->writable(place.function())};
 }
 
-Result<CodeRoom> CodeSegments::State::allocate(std::size_t bytes) {
-  const std::size_t size = room_size(bytes);
+Result<CodeRoom> CodeSegments::State::allocate(std::size_t bytes, std::size_t more_functions, std::size_t alignment) {
+  const RoomSize size{room_size(bytes), more_functions == 0 ? 0 : std::bit_ceil(more_functions), alignment};
+  const CodeSegmentsOptions sizes = fits_any_segment(size) ? options : CodeSegmentsOptions{size.bytes, 1 + size.parts};
   Opened opened, unused;  // closed without the lock
   for (;;) {
     {
       const SegmentsLock lock;
-      if (opened && size > options.text_bytes) {
+      if (opened && !fits_any_segment(size)) {
         Segment& segment = *opened;
         segments[segment.text().end] = std::move(opened);
         return room_of({&segment, *segment.append(size)});
@@ -92,7 +105,7 @@ Result<CodeRoom> CodeSegments::State::allocate(std::size_t bytes) {
         return room_of(place);
       }
     }
-    opened = open(size > options.text_bytes ? CodeSegmentsOptions{size, 1} : options);
+    opened = open(sizes);
     if (!opened) return Error{ErrorCode::out_of_memory, 0, "no executable memory"};
   }
 }
@@ -165,7 +178,7 @@ CodeSegments::State::Opened CodeSegments::State::take_out_unused(Segment* segmen
 /// segment is then opened again for all of them.
 bool CodeSegments::State::hands_out_all(const Segment& segment) const noexcept {
   const bool is_ever_full = segment.is_published() && !options.changes_code && &segment != current;
-  return !is_ever_full || 4 * segment.live <= 3 * segment.count();
+  return !is_ever_full || 4 * segment.live <= 3 * segment.rooms();
 }
 
 void CodeSegments::State::unlist(Segment& segment) noexcept {
@@ -176,7 +189,8 @@ void CodeSegments::State::unlist(Segment& segment) noexcept {
 /// The room is lost until the segment is closed, if there is no memory.
 void CodeSegments::State::list_empty(Place place) noexcept {
   try {
-    empty[place.function().size].push_back(place);
+    const Segment::Function& room = place.function();
+    empty[{room.size, room.parts, room.alignment}].push_back(place);
     ++place.segment->listed;
   } catch (const std::bad_alloc&) {
   }
@@ -223,9 +237,12 @@ Status CodeSegments::State::release(Addr start) noexcept {
     return cancelled;
   }
   if (was_committed) --committed;
-  if (!was_committed) --place.segment->open;
-  if (was_committed && place.segment->is_published()) place.segment->withdraw(place.index);
-  if (was_committed && !place.segment->memory().is_sealed()) renew_if_it_is_time(*place.segment);
+  if (!std::exchange(place.function().is_open, false)) {
+    if (place.segment->is_published()) place.segment->withdraw(place.index);
+    if (!place.segment->memory().is_sealed()) renew_if_it_is_time(*place.segment);
+  } else {
+    --place.segment->open;
+  }
   closed = make_empty(place);
   return Done{};
 }

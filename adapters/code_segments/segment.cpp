@@ -11,7 +11,6 @@
 namespace jitunwind {
 namespace {
 
-constexpr std::size_t k_alignment = 16;
 // The tables must have so much left for another function: a longest name, and a frame of many instructions.
 constexpr std::size_t k_spare_strings = 512;
 constexpr std::size_t k_spare_frames = 2048;
@@ -61,8 +60,12 @@ std::size_t Segment::frames_left() const noexcept {
 
 std::size_t Segment::strings_left() const noexcept { return layout_.strings_bytes - strings_end_; }
 
-bool Segment::has_room_in_tables() const noexcept {
-  return !is_published() || (strings_left() >= k_spare_strings && frames_left() >= k_spare_frames);
+bool Segment::has_room_in_tables(std::size_t count) const noexcept {
+  const auto has = [=](std::size_t left, std::size_t spare, std::size_t each) {
+    return left >= spare + (count - 1) * each;
+  };
+  return !is_published() || (has(strings_left(), k_spare_strings, k_name_of_function) &&
+                             has(frames_left(), k_spare_frames, k_frames_of_function));
 }
 
 bool Segment::is_half_full() const noexcept {
@@ -71,26 +74,35 @@ bool Segment::is_half_full() const noexcept {
          half(strings_end_, layout_.strings_bytes) || half(frames_end_ - layout_.frames, layout_.frames_bytes);
 }
 
-std::optional<Segment::Index> Segment::append(std::size_t size) noexcept {
-  const std::size_t room = (size + k_alignment - 1) / k_alignment * k_alignment;
-  if (functions_.size() == layout_.functions || layout_.text_bytes - text_end_ < room || !has_room_in_tables())
+std::optional<Segment::Index> Segment::append(const RoomSize& size) noexcept {
+  const auto up_to = [](std::size_t at, std::size_t unit) { return (at + unit - 1) / unit * unit; };
+  const std::size_t begin = up_to(text_end_, size.alignment), end = begin + up_to(size.bytes, RoomSize().alignment);
+  if (layout_.functions - functions_.size() <= size.parts || end > layout_.text_bytes ||
+      !has_room_in_tables(1 + size.parts))
     return std::nullopt;
   const auto index = static_cast<Index>(functions_.size());
-  Function function;
-  function.at = static_cast<std::uint32_t>(text_end_);
-  function.size = static_cast<std::uint32_t>(room);
-  blocks_.resize(std::max(blocks_.size(), block_of(text_end_) + 1), index);  // of reserved room
-  text_end_ += room;
-  if (is_published()) function.name = take_string(k_name_of_function);
-  functions_.push_back(function);
-  if (!is_published()) return index;
+  functions_.push_back({.at = static_cast<std::uint32_t>(begin),  // of reserved room
+                        .size = static_cast<std::uint32_t>(end - begin),
+                        .parts = static_cast<Index>(size.parts),
+                        .alignment = static_cast<std::uint32_t>(size.alignment)});
+  functions_.resize(functions_.size() + size.parts,
+                    {.at = static_cast<std::uint32_t>(end - 1), .state = Function::State::part});
+  blocks_.resize(std::max(blocks_.size(), block_of(begin) + 1), index);  // of reserved room, too
+  text_end_ = end;
+  ++rooms_;
+  if (is_published())
+    for (Index i = index; i < functions_.size(); ++i) append_tables(i);
+  return index;
+}
+
+void Segment::append_tables(Index index) noexcept {
+  functions_[index].name = take_string(k_name_of_function);
   ++without_frames_;
   store_search_entry(index, layout_.no_frame);
   store(layout_.frame_count(), index + 1);
   store(layout_.symbol(index), k_no_symbol);
   store(layout_.symbol_count(), index + 2);
   store(layout_.symbols_size(), std::uint64_t{layout_.symbols_bytes(index + 1)});
-  return index;
 }
 
 std::optional<Segment::Index> Segment::find(Addr start) const noexcept {
@@ -99,8 +111,30 @@ std::optional<Segment::Index> Segment::find(Addr start) const noexcept {
   const auto end = block + 1 == blocks_.size() ? functions_.end() : functions_.begin() + blocks_[block + 1];
   const auto found = std::lower_bound(functions_.begin() + blocks_[block], end, start - text_,
                                       [](const Function& f, Addr at) { return f.at < at; });
-  if (found == end || found->at != start - text_) return std::nullopt;
+  if (found == end || found->at != start - text_ || found->state == Function::State::part) return std::nullopt;
   return static_cast<Index>(found - functions_.begin());
+}
+
+std::optional<Segment::Index> Segment::find_around(Addr at) const noexcept {
+  auto found = std::upper_bound(functions_.begin(), functions_.end(), at - text_,
+                                [](Addr it, const Function& f) { return it < f.at; });
+  while (found != functions_.begin()) {
+    if (const Function& function = *--found; function.state != Function::State::part)
+      return at - text_ - function.at < function.size ? std::optional(static_cast<Index>(found - functions_.begin()))
+                                                      : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+std::optional<Segment::Index> Segment::take_entry(Index room, Addr start) noexcept {
+  Function& head = functions_[room];
+  const auto at = static_cast<std::uint32_t>(start - text_);
+  const Index next = room + 1 + head.parts_used;
+  if (at == head.at && head.parts_used == 0 && !head.is_published) return room;
+  if (head.parts_used == head.parts || functions_[next - 1].at >= at) return std::nullopt;
+  ++head.parts_used;
+  functions_[next].at = at;
+  return next;
 }
 
 namespace {
@@ -133,10 +167,12 @@ bool Segment::append_frames(Function& function, std::span<const std::byte> frame
   return true;
 }
 
-/// The CIE, the begin of the code and the length stay.
+/// The CIE and the length stay.
 void Segment::rewrite_frames(const Function& function, std::span<const std::byte> frames) noexcept {
   constexpr std::size_t k_word = sizeof(std::uint64_t);
-  const std::size_t first = entry_size(frames.data()) + k_fde_range + k_word;
+  const std::size_t fde = entry_size(frames.data()), first = fde + k_fde_range + k_word;
+  const std::size_t begin = function.frames.at + fde + k_fde_begin;
+  store(begin, start(function) - (memory_.image() + begin));
   for (std::size_t at = function.frames.size; at > first; at -= k_word)
     store(function.frames.at + at - k_word, std::uint64_t{0});
   for (std::size_t at = first; at < frames.size(); at += k_word) {
@@ -204,13 +240,22 @@ bool Segment::publish(Index index, std::uint64_t size, std::span<const std::byte
   const bool has_frame = publish_frame(index, frames);
   const bool has_symbol = publish_symbol(index, size, name);
   functions_[index].is_published = has_frame && has_symbol && !frames.empty() && !name.empty();
-  known_text_ = std::max(known_text_, std::uint64_t{functions_[index].at} + functions_[index].size);
+  known_text_ = std::max(known_text_, functions_[index].at + std::max<std::uint64_t>(functions_[index].size, size));
   store(layout_.text_size(), known_text_);
   note_change();
   return has_frame && has_symbol;
 }
 
-void Segment::withdraw(Index index) noexcept {
+void Segment::withdraw(Index room) noexcept {
+  Function& head = functions_[room];
+  for (Index& used = head.parts_used; used != 0; --used) {
+    functions_[room + used].at = head.at + head.size - 1;
+    withdraw_one(room + used);
+  }
+  withdraw_one(room);
+}
+
+void Segment::withdraw_one(Index index) noexcept {
   Function& function = functions_[index];
   function.is_published = false;
   const std::size_t symbol = layout_.symbol(index);

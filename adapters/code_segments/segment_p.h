@@ -11,8 +11,12 @@
 //             .text
 //   withdraw  size, address and first word of the symbol; search entry; range of the FDE
 //
-// An FDE whose range is 0 is rewritten in its place, where it is that of no code: its instructions become nops from the
-// last to the first, and then the new ones from the first to the last, so that it can be read at any moment. A name is
+// A room for several functions has as many entries, which are published in the order of addresses, and withdrawn from
+// the last to the first. Those without function are that of no code at the room's last byte.
+//
+// An FDE whose range is 0 is rewritten in its place, where it is that of no code: it gets another begin; its
+// instructions become nops from the last to the first, and then the new ones from the first to the last, so that it can
+// be read at any moment. A name is
 // written over only if there is no other room.
 //
 // Addresses go up as they are given out, so the search table is sorted at all times. Nothing ever moves.
@@ -24,6 +28,7 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -102,6 +107,14 @@ class SegmentMemory {
   bool is_sealed_ = false;
 };
 
+/// The sizes by which rooms are alike.
+struct RoomSize {
+  std::size_t bytes = 0;
+  std::size_t parts = 0;
+  std::size_t alignment = 16;  ///< a power of two
+  friend auto operator<=>(const RoomSize&, const RoomSize&) noexcept = default;
+};
+
 /// One thread at a time, except for the constants.
 class Segment {
  public:
@@ -110,10 +123,12 @@ class Segment {
     std::uint32_t at = 0;  ///< in the file; of names, in the string table
     std::uint32_t size = 0;
   };
-  /// A function, or room for one.
+  using Index = std::uint32_t;
+  /// A room, and the function at its start; or a part, which serves another function of the room before it. A part
+  /// without function is that of the room's last byte.
   struct Function {
-    /// Busy: somebody commits or releases it.
-    enum class State : std::uint8_t { empty, allocated, committed, busy };
+    /// Busy: somebody commits, publishes or releases it.
+    enum class State : std::uint8_t { empty, allocated, committed, busy, part };
     std::uint32_t at = 0;    ///< in the text
     std::uint32_t size = 0;  ///< of the room
     Slot frames{};           ///< a CIE and its FDE
@@ -121,9 +136,12 @@ class Segment {
     State state = State::empty;
     bool is_published = false;
     bool was_named = false;
+    bool is_open = false;  ///< code is written to the room
+    Index parts = 0;       ///< that follow the room
+    Index parts_used = 0;
+    std::uint32_t alignment = 0;           ///< of the room
     unw_dyn_info_t* registered = nullptr;  ///< of a committed one; see Registration::release()
   };
-  using Index = std::uint32_t;
 
   /// Throws std::bad_alloc; no other function does.
   Segment(SegmentMemory memory, const SegmentLayout& layout);
@@ -141,14 +159,20 @@ class Segment {
   }
   Addr start(const Function& function) const noexcept { return text_ + function.at; }
 
-  /// Takes room at the end. None: there is no more, or the tables may have no room for another function.
-  std::optional<Index> append(std::size_t size) noexcept;
-  /// The function that begins there. None: there is none.
+  /// Takes room at the end, with parts. None: there is no more, or the tables may have no room for its functions.
+  std::optional<Index> append(const RoomSize& size) noexcept;
+  /// The room that begins there. None: there is none.
   std::optional<Index> find(Addr start) const noexcept;
+  /// The room that has this byte. Precondition: it is one of the text.
+  std::optional<Index> find_around(Addr at) const noexcept;
+  /// The room itself, or its next part, for a function that begins there. None: there is no part left, or a function
+  /// there or behind it is published.
+  std::optional<Index> take_entry(Index room, Addr start) noexcept;
   Function& operator[](Index index) noexcept { return functions_[index]; }
   std::size_t count() const noexcept { return functions_.size(); }
-  /// Whether any function may have room for its tables, and whether this one may.
-  bool has_room_in_tables() const noexcept;
+  std::size_t rooms() const noexcept { return rooms_; }
+  /// Whether so many functions may have room for their tables, and whether those of this room may.
+  bool has_room_in_tables(std::size_t count = 1) const noexcept;
   bool has_room_in_tables(const Function& function) const noexcept {
     return has_room_in_tables() || function.frames.size != 0;
   }
@@ -161,7 +185,8 @@ class Segment {
   /// begin of the code; or nothing. `name`: without NUL. False: the tables have no room for all of it; what has room is
   /// published. Precondition: is_published().
   bool publish(Index index, std::uint64_t size, std::span<const std::byte> frames, std::string_view name) noexcept;
-  void withdraw(Index index) noexcept;
+  /// Withdraws all functions of a room.
+  void withdraw(Index room) noexcept;
 
   /// SegmentMemory::renew() with what is there. Error io, also if somebody wrote to the image. Throws std::bad_alloc.
   /// Preconditions: is_published(), and nobody writes code.
@@ -191,6 +216,8 @@ class Segment {
   void store_search_entry(Index index, std::size_t frame) noexcept;
   bool append_frames(Function& function, std::span<const std::byte> frames) noexcept;
   void rewrite_frames(const Function& function, std::span<const std::byte> frames) noexcept;
+  void append_tables(Index index) noexcept;
+  void withdraw_one(Index index) noexcept;
   std::size_t block_of(Addr offset) const noexcept { return static_cast<std::size_t>(offset >> block_shift_); }
   std::size_t frames_left() const noexcept;
   std::size_t strings_left() const noexcept;
@@ -204,6 +231,7 @@ class Segment {
   const Addr text_;
   const unsigned block_shift_;       // of blocks of the text, which are at most as many as functions
   std::vector<Function> functions_;  // by address
+  std::size_t rooms_ = 0;            // of them
   std::vector<Index> blocks_;        // the first function that begins in each one, or behind it
   std::byte* copy_ = nullptr;        // during a fork
   std::size_t text_end_ = 0;

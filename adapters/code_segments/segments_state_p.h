@@ -70,10 +70,11 @@ struct CodeSegments::State {
   };
   using Opened = std::unique_ptr<Segment>;
 
-  Result<CodeRoom> allocate(std::size_t size);
+  Result<CodeRoom> allocate(std::size_t size, std::size_t more_functions, std::size_t alignment);
   /// The two ways to register code.
   Status commit(const Description& description, const Code& code) noexcept;
   Status commit(MarkRecorder& marks, const Code& code) noexcept;
+  Status publish(AddrRange code) noexcept;
   Status release(Addr start) noexcept;
   Status seal() noexcept;
   void close() noexcept;
@@ -88,8 +89,12 @@ struct CodeSegments::State {
   }
   void leave_to_parent() noexcept;
   Place find(Addr start, Segment::Function::State state) const noexcept;
-  Place take(std::size_t size, Opened& unused);
-  Place take_empty(std::size_t size) noexcept;
+  Place find_around(AddrRange code) const noexcept;
+  bool fits_any_segment(const RoomSize& size) const noexcept {
+    return size.bytes <= options.text_bytes && size.parts < options.functions;
+  }
+  Place take(const RoomSize& size, Opened& unused);
+  Place take_empty(const RoomSize& size) noexcept;
   void use(Opened opened, Opened& unused);
   CodeRoom room_of(Place place) noexcept;
   bool hands_out_all(const Segment& segment) const noexcept;
@@ -107,17 +112,20 @@ struct CodeSegments::State {
   Opened take_out_unused(Segment* segment) noexcept;
   void leave_list() noexcept;
   void refuse(const Error& error) noexcept { ++refused, latest_refusal = error; }
-  void enter(Place place, std::span<const std::byte> frames, std::string_view name,
-             Registration& registration) noexcept;
+  void enter(Place room, AddrRange code, std::span<const std::byte> frames, std::string_view name) noexcept;
+  void finish(Place room, Registration& registration) noexcept;
+  void end_writing(Place room) noexcept;
 
   // These must not have it.
   Opened open(const CodeSegmentsOptions& sizes);
   Opened open_published(SegmentLayout& layout, const std::string& place);
   template <class Register>
   Status commit(const Code& code, std::string_view name, KnownFrames::Key key, Register register_it) noexcept;
-  void publish(Place place, std::string_view name, KnownFrames::Key key, Registration& registration);
-  bool publish_known(Place place, std::string_view name, const KnownFrames::Key& key, Registration& registration);
-  void publish_encoded(Place place, std::string_view name, KnownFrames::Entry& encoded, Registration& registration);
+  void publish(Place room, std::string_view name, KnownFrames::Key key, Registration& registration) noexcept;
+  bool publish_known(Place room, std::string_view name, const KnownFrames::Key& key,
+                     Registration& registration) noexcept;
+  /// `first`: gets the frames of the code at the room's start; or null.
+  void publish_encoded(Place room, AddrRange code, std::vector<std::byte>* first) noexcept;
   void seal_full() noexcept;
   static void work(void* self) noexcept;
 
@@ -132,7 +140,7 @@ struct CodeSegments::State {
   OwnThread worker;
   /// Rooms without code, by size. That which has been empty for the longest time is taken first: somebody may have read
   /// its name, or sampled its code, just before it was released.
-  std::map<std::size_t, std::deque<Place>> empty;
+  std::map<RoomSize, std::deque<Place>> empty;
   KnownFrames known_frames;
   Tracer tracer;
   std::string folder, outdated;

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "jitunwind/builders/object_registration.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/sdk/walk.h"
 #include "tests/code_segments/committed.h"
@@ -84,6 +85,76 @@ TEST(CodeSegments, MarksArePublishedToo) {
   ASSERT_TRUE(segments.commit(marks, {.start = room->start, .size = sizeof FrameCode::k_bytes, .name = "marked"}));
   EXPECT_STREQ(symbol_at(room->start), "marked");
   EXPECT_EQ(LibgccSearch()(room->start), room->start);
+}
+
+/// Functions that are registered by other means lie in one room, and others have their place later.
+TEST(CodeSegments, RoomsOfSeveralFunctions) {
+  constexpr std::size_t k_bytes = sizeof FrameCode::k_bytes, k_count = 5;
+  CodeSegments segments;
+  const LibgccSearch search;
+  const Addr before = commit_frame(segments, "before");
+  Addr start = 0;
+  for (const std::size_t first : {0, 3, 1}) {
+    const auto room = segments.allocate(k_bytes * k_count + 8, k_count);
+    ASSERT_TRUE(room);
+    if (start == 0) commit_frame(segments, "behind");
+    EXPECT_TRUE(start == 0 || room->start == start);
+    start = room->start;
+    const Description description = frame_description("one of the room");
+    std::vector<Registration> registered;
+    for (std::size_t i = 0; i < k_count; ++i) {
+      std::memcpy(room->writable.data() + first + i * k_bytes, FrameCode::k_bytes, k_bytes);
+      const std::string name = "function " + std::to_string(first) + std::to_string(i);
+      auto one = register_code(description, {.start = start + first + i * k_bytes, .size = k_bytes, .name = name});
+      ASSERT_TRUE(one);
+      registered.push_back(std::move(*one));
+      if (i == 1) {
+        ASSERT_TRUE(segments.publish({start, start + first + 2 * k_bytes}));
+      }
+    }
+    ASSERT_TRUE(segments.publish({start + first + 2 * k_bytes, start + room->writable.size()}));
+    EXPECT_EQ(segments.status().refused, 0u) << segments.status().latest_refusal.text();
+    EXPECT_EQ(segments.status().published, 2 + k_count);
+    for (std::size_t i = 0; i < k_count; ++i) {
+      const Addr function = start + first + i * k_bytes;
+      EXPECT_EQ(symbol_at(function + 1), "function " + std::to_string(first) + std::to_string(i));
+      EXPECT_EQ(search(function + 1), function);
+      EXPECT_THROW(call(
+                       function, [](void*) -> void* { throw std::runtime_error("from below"); }, nullptr),
+                   std::runtime_error);
+    }
+    registered.clear();
+    ASSERT_TRUE(segments.release(start));
+    EXPECT_EQ(search(start + first + 1), 0u);
+    EXPECT_EQ(symbol_at(start + first + 1), nullptr);
+    EXPECT_STREQ(symbol_at(before + 1), "before");
+  }
+  EXPECT_EQ(segments.publish({start, start + 1}).error().code, ErrorCode::not_registered);    // released
+  EXPECT_EQ(segments.publish({before, before + 1}).error().code, ErrorCode::not_registered);  // committed
+  const Addr large = segments.allocate(4096, 4095)->start;  // more functions than a segment has
+  EXPECT_EQ(segments.publish({large, large + 4097}).error().code, ErrorCode::not_registered);
+  EXPECT_EQ(segments.publish({large, large}).error().code, ErrorCode::not_registered);
+  EXPECT_TRUE(segments.publish({large, large + 4096}));
+  EXPECT_EQ(segments.status().latest_refusal.code, ErrorCode::no_info);
+  EXPECT_EQ(segments.allocate(8, 8).error().code, ErrorCode::e_range);
+}
+
+/// Functions without call frame information have their name.
+TEST(CodeSegments, NamesAloneArePublished) {
+  CodeSegments segments;
+  const auto room = segments.allocate(64, 2);
+  ASSERT_TRUE(room);
+  const AddrRange code{room->start, room->start + 64};
+  const std::array<ObjectFunction, 2> functions{{{code.begin, 16, "one"}, {code.begin + 16, 16, "two"}}};
+  auto object = register_object({{&code, 1}, {}, functions});
+  ASSERT_TRUE(object);
+  ASSERT_TRUE(segments.publish(code));
+  EXPECT_STREQ(symbol_at(code.begin + 15), "one");
+  EXPECT_STREQ(symbol_at(code.begin + 16), "two");
+  EXPECT_EQ(LibgccSearch()(code.begin + 16), 0u);
+  ASSERT_TRUE(object->cancel());
+  ASSERT_TRUE(segments.release(code.begin));
+  EXPECT_EQ(symbol_at(code.begin + 16), nullptr);
 }
 
 TEST(CodeSegments, EmptyRoomsServeAgain) {

@@ -167,7 +167,7 @@ TEST(EveryStore, OfAnAppendedFunction) {
   const Addr next = small.segment->start((*small.segment)[first]) + (*small.segment)[first].size;
   Segment::Index added = 0;
   registry_test::EveryInstruction every;
-  every.run(Readers::visit, &readers, [&] { added = *small.segment->append(sizeof FrameCode::k_bytes); });
+  every.run(Readers::visit, &readers, [&] { added = *small.segment->append({sizeof FrameCode::k_bytes}); });
   ASSERT_EQ(small.segment->start((*small.segment)[added]), next);
   readers.expect_changing(added, "second");
   const std::vector<std::byte> frames = small.frames_of(next);
@@ -221,6 +221,44 @@ TEST(EveryStore, OfANewFile) {
     const Ended elfutils = run("eu-readelf --all --debug-dump=frames " + small.segment->memory().path());
     EXPECT_EQ(elfutils.status, 0) << elfutils.text;
   }
+}
+
+/// A room of several functions, which go, and come again at other places of the room.
+TEST(EveryStore, OfTheFunctionsOfARoom) {
+  constexpr std::size_t k_bytes = sizeof FrameCode::k_bytes;
+  SmallSegment small;
+  const Segment::Index first = small.add("first");
+  Readers readers(small);
+  readers.expect_known(first, "first");
+  Segment::Index room = 0;
+  registry_test::EveryInstruction every;
+  every.run(Readers::visit, &readers, [&] { room = *small.segment->append({4 * k_bytes, 3}); });
+  const Segment::Index third = small.add("third");
+  readers.expect_known(third, "third");
+  const Addr start = small.segment->start((*small.segment)[room]);
+  EXPECT_EQ(small.segment->find_around(start + 4 * k_bytes - 1), room);
+  for (const std::size_t begin : {std::size_t{0}, std::size_t{7}}) {
+    for (std::size_t at = begin; at < begin + 3 * k_bytes; at += k_bytes) {
+      every.run(Readers::visit, &readers, [&] { ASSERT_TRUE(small.segment->take_entry(room, start + at)); });
+      const std::string name = "at " + std::to_string(at);
+      const Segment::Index entry = room + (*small.segment)[room].parts_used;
+      ASSERT_EQ(small.segment->start((*small.segment)[entry]), start + at);
+      readers.expect_changing(entry, name.c_str());
+      const std::vector<std::byte> frames = small.frames_of(start + at);
+      every.run(Readers::visit, &readers, [&] { small.segment->publish(entry, k_bytes, frames, name); });
+      EXPECT_FALSE(small.segment->take_entry(room, start + at));
+      EXPECT_STREQ(symbol_at(start + at + 1), name.c_str());
+      EXPECT_EQ(LibgccSearch()(start + at + k_bytes - 1), start + at);
+    }
+    readers.expect_changing(room, "at 0");
+    every.run(Readers::visit, &readers, [&] { small.segment->withdraw(room); });
+    for (std::size_t at = 0; at < 4 * k_bytes; ++at) {
+      EXPECT_EQ(symbol_at(start + at), nullptr);
+      EXPECT_EQ(LibgccSearch()(start + at), 0u);
+    }
+  }
+  EXPECT_EQ(readers.wrong, nullptr) << readers.wrong;
+  expect_no_complaint(small, readers);
 }
 
 /// The instructions of an FDE of no code give way to others, which are fewer or as many.

@@ -33,7 +33,7 @@ TEST(Segment, FunctionsAreFoundByTheirFirstByteAlone) {
   EXPECT_FALSE(segment.find(segment.text().begin));
   std::vector<Addr> starts;
   for (const std::size_t size : {16, 1200, 16, 16, 512, 496, 16, 700, 32})
-    starts.push_back(segment.start(segment[*segment.append(size)]));
+    starts.push_back(segment.start(segment[*segment.append({size})]));
   for (Addr at = segment.text().begin; at < segment.text().end; ++at) {
     const auto expected = std::find(starts.begin(), starts.end(), at);
     const auto found = segment.find(at);
@@ -42,6 +42,28 @@ TEST(Segment, FunctionsAreFoundByTheirFirstByteAlone) {
       EXPECT_EQ(*found, expected - starts.begin());
     }
   }
+}
+
+/// Parts of a room are none themselves, wherever their functions begin.
+TEST(Segment, RoomsAreFoundByAllTheirBytes) {
+  SmallSegment small;
+  Segment& segment = *small.segment;
+  const std::vector<Segment::Index> rooms{*segment.append({16}), *segment.append({640, 5}), *segment.append({96, 2})};
+  const Addr second = segment.start(segment[rooms[1]]), third = segment.start(segment[rooms[2]]);
+  for (const Addr start : {second, second + 1, second + 639}) EXPECT_TRUE(segment.take_entry(rooms[1], start));
+  EXPECT_TRUE(segment.take_entry(rooms[2], third + 80));
+  EXPECT_FALSE(segment.take_entry(rooms[2], third + 79));
+  EXPECT_FALSE(segment.take_entry(rooms[2], third));
+  for (const Segment::Index room : rooms) {
+    const AddrRange code{segment.start(segment[room]), segment.start(segment[room]) + segment[room].size};
+    for (Addr at = code.begin; at < code.end; ++at) {
+      ASSERT_EQ(segment.find_around(at), room) << at - segment.text().begin;
+      ASSERT_EQ(segment.find(at).has_value(), at == code.begin) << at - segment.text().begin;
+    }
+  }
+  EXPECT_FALSE(segment.find_around(third + 96));
+  EXPECT_EQ(segment.append({16, 16 - 9}), std::nullopt);  // the tables have room for 16 functions
+  EXPECT_TRUE(segment.append({16, 16 - 11}));
 }
 
 /// Another copy of this library in the process knows the code by the file alone, and nobody tells it of changes.
@@ -83,7 +105,7 @@ _Unwind_Reason_Code note_lsda(int, _Unwind_Action, _Unwind_Exception_Class, _Unw
 
 TEST(Segment, PersonalityRoutinesAreCalledWithTheirData) {
   SmallSegment small;
-  const auto index = *small.segment->append(sizeof FrameCode::k_bytes);
+  const auto index = *small.segment->append({sizeof FrameCode::k_bytes});
   Segment::Function& function = (*small.segment)[index];
   std::memcpy(small.segment->writable(function).data(), FrameCode::k_bytes, sizeof FrameCode::k_bytes);
   const Addr start = small.segment->start(function);
@@ -102,12 +124,12 @@ TEST(Segment, FullTablesAreTold) {
   const std::string name(500, 'x');
   std::size_t count = 0;
   for (; small.segment->has_room_in_tables(); ++count) {
-    const Segment::Index index = count < 4 ? *small.segment->append(sizeof FrameCode::k_bytes) : 0;
+    const Segment::Index index = count < 4 ? *small.segment->append({sizeof FrameCode::k_bytes}) : 0;
     if (count >= 4) small.segment->withdraw(index);
     small.write(index, name);
   }
   EXPECT_GT(count, 10u);
-  EXPECT_FALSE(small.segment->append(1));
+  EXPECT_FALSE(small.segment->append({1}));
   EXPECT_TRUE(small.segment->is_half_full());
   EXPECT_STREQ(symbol_at(small.segment->text().begin), name.c_str());
 }

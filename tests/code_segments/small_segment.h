@@ -27,7 +27,7 @@ struct SmallSegment {
 
   /// Appends and publishes a function that the registry does not know.
   Segment::Index add(std::string_view name) {
-    const auto index = *segment->append(sizeof FrameCode::k_bytes);
+    const auto index = *segment->append({sizeof FrameCode::k_bytes});
     write(index, name);
     return index;
   }
