@@ -1,5 +1,6 @@
 #include "jitunwind/adapters/asmjit/asmjit_runtime.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <new>
@@ -17,7 +18,7 @@ const int adapter_was_built_for_another_asmjit::ASMJIT_ABI_NAMESPACE = 0;
 AsmjitRuntime::AsmjitRuntime(AsmjitRuntimeOptions options) noexcept
     : asmjit::JitRuntime(options.allocator), options_(std::move(options)) {}
 
-AsmjitRuntime::~AsmjitRuntime() noexcept = default;
+AsmjitRuntime::~AsmjitRuntime() noexcept { release_all(); }
 
 std::size_t AsmjitRuntime::registered() const {
   const std::lock_guard lock(mutex_);
@@ -26,12 +27,17 @@ std::size_t AsmjitRuntime::registered() const {
   return count;
 }
 
+void AsmjitRuntime::release_all() noexcept {
+  const std::lock_guard lock(mutex_);
+  for (auto& [start, procedures] : added_)
+    if (procedures.cancel() && options_.segments != nullptr) (void)take_away(start);
+  added_.clear();
+}
+
 void AsmjitRuntime::reset(asmjit::ResetPolicy policy) noexcept {
-  {
-    const std::lock_guard lock(mutex_);
-    added_.clear();
-  }
-  asmjit::JitRuntime::reset(policy);
+  release_all();
+  // A soft reset of an allocator without memory reads a null pointer in asmjit 1.9.
+  asmjit::JitRuntime::reset(options_.segments == nullptr ? policy : asmjit::ResetPolicy::kHard);
 }
 
 asmjit::Error AsmjitRuntime::_add(void** out, asmjit::CodeHolder* code) noexcept { return add_named(out, code, {}); }
@@ -57,11 +63,16 @@ void remark_once(const AsmjitRefusal& refusal) {
                refusal.text().c_str());
 }
 
-/// The place of a procedure in code from `start` on. `name` is for the first one.
+/// The place of a procedure in code from `start` on.
+AddrRange range_of(const auto& procedure, void* start) {
+  const auto base = reinterpret_cast<std::uintptr_t>(start);
+  return {base + procedure.begin, base + procedure.end};
+}
+
+/// `name` is for the first one.
 Code code_of(const auto& procedure, void* start, std::string_view name) {
-  Code code{.start = reinterpret_cast<std::uintptr_t>(start) + procedure.begin,
-            .size = procedure.end - procedure.begin,
-            .name = procedure.name};
+  const AddrRange range = range_of(procedure, start);
+  Code code{.start = range.begin, .size = range.size(), .name = procedure.name};
   if (procedure.begin == 0 && procedure.name.empty()) code.name = name;
   return code;
 }
@@ -103,10 +114,7 @@ void AsmjitRuntime::report(const AsmjitDescription& description, asmjit::CodeHol
 asmjit::Error AsmjitRuntime::describe_and_add(void** out, asmjit::CodeHolder& code, std::string_view name) {
   if (const asmjit::Error error = code.flatten(); error != asmjit::kErrorOk) return error;
   auto marked = derivation::mark_procedures(code);
-  if (!marked.empty())
-    return add_registered(out, code, [&](void* start, RegistrationBatch& batch) {
-      return register_procedures(start, marked, name, batch);
-    });
+  if (!marked.empty()) return add_registered(out, code, marked, name);
   AsmjitDescription description = describe_asmjit(code);
   for (AsmjitRefusal& refusal : description.refusals)
     if (refusal.procedure.empty()) refusal.procedure = name;
@@ -114,29 +122,56 @@ asmjit::Error AsmjitRuntime::describe_and_add(void** out, asmjit::CodeHolder& co
     report(description, code);
     if (options_.undescribed == Undescribed::refuse) return v::k_invalid_state;
   }
-  return add_registered(out, code, [&](void* start, RegistrationBatch& batch) {
-    return register_procedures(start, description.procedures, name, batch);
-  });
+  return add_registered(out, code, description.procedures, name);
 }
 
-/// Adds the code, and its procedures by `register_all`; neither after an error.
-template <class Register>
-asmjit::Error AsmjitRuntime::add_registered(void** out, asmjit::CodeHolder& code, Register register_all) {
+/// Does what JitRuntime's function does, in a segment.
+asmjit::Error AsmjitRuntime::place_in_segments(void** out, asmjit::CodeHolder& code,
+                                               std::size_t more_functions) noexcept {
+  if (const asmjit::Error error = v::link_sections(code); error != asmjit::kErrorOk) return error;
+  const std::size_t size = v::code_size(code);
+  if (size == 0) return v::k_no_code;
+  const auto room = options_.segments->allocate(size, more_functions, v::k_code_alignment);
+  if (!room) return v::k_out_of_memory;
+  *out = reinterpret_cast<void*>(static_cast<std::uintptr_t>(room->start));
+  const asmjit::Error error = v::relocate_into(code, room->start, room->writable);
+  if (error != asmjit::kErrorOk) (void)options_.segments->release(room->start);
+  return error;
+}
+
+asmjit::Error AsmjitRuntime::place(void** out, asmjit::CodeHolder& code, std::size_t more_functions) noexcept {
+  return options_.segments == nullptr ? asmjit::JitRuntime::_add(out, &code)
+                                      : place_in_segments(out, code, more_functions);
+}
+
+asmjit::Error AsmjitRuntime::take_away(void* start) noexcept {
+  if (options_.segments == nullptr) return asmjit::JitRuntime::_release(start);
+  return options_.segments->release(reinterpret_cast<std::uintptr_t>(start)) ? asmjit::kErrorOk : v::k_invalid_state;
+}
+
+/// Adds the code, and registers its procedures; neither after an error.
+template <class Procedures>
+asmjit::Error AsmjitRuntime::add_registered(void** out, asmjit::CodeHolder& code, Procedures& procedures,
+                                            std::string_view name) {
+  const auto more = std::count_if(procedures.begin(), procedures.end(), [](const auto& p) { return p.begin != 0; });
   void* start = nullptr;
-  if (const asmjit::Error error = asmjit::JitRuntime::_add(&start, &code); error != asmjit::kErrorOk) return error;
+  const asmjit::Error error = place(&start, code, static_cast<std::size_t>(more));
+  if (error != asmjit::kErrorOk) return error;
   try {
     RegistrationBatch batch;
-    const Status registered = register_all(start, batch);
+    const Status registered = register_procedures(start, procedures, name, batch);
     if (registered) {
+      if (options_.segments != nullptr)
+        for (const auto& p : procedures) (void)options_.segments->publish(range_of(p, start));
       const std::lock_guard lock(mutex_);
       added_.insert_or_assign(start, std::move(batch));
       *out = start;
       return asmjit::kErrorOk;
     }
-    (void)asmjit::JitRuntime::_release(start);
+    (void)take_away(start);
     return registered.error().code == ErrorCode::out_of_memory ? v::k_out_of_memory : v::k_invalid_state;
   } catch (const std::bad_alloc&) {
-    (void)asmjit::JitRuntime::_release(start);
+    (void)take_away(start);
     return v::k_out_of_memory;
   }
 }
@@ -149,7 +184,7 @@ asmjit::Error AsmjitRuntime::_release(void* start) noexcept {
   }
   if (added.empty()) return v::k_invalid_argument;
   // The cancellation waits for readers and therefore runs without the lock.
-  if (added.mapped().cancel()) return asmjit::JitRuntime::_release(start);
+  if (added.mapped().cancel()) return take_away(start);
   const std::lock_guard lock(mutex_);
   added_.insert(std::move(added));
   return v::k_invalid_state;

@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "jitunwind/adapters/asmjit/asmjit_code.h"
+#include "jitunwind/adapters/code_segments/code_segments.h"
 #include "jitunwind/builders/registration.h"
 
 #pragma GCC visibility push(default)
@@ -40,6 +41,9 @@ struct AsmjitRuntimeOptions {
   /// the reasons. If neither exists, the first reason of the process goes to stderr. The function must not throw.
   std::function<void(const AsmjitRefusal&)> on_refusal{};
   const asmjit::JitAllocator::CreateParams* allocator = nullptr;  ///< read by the constructor only
+  /// Code lies in these, so that tools see it which were never told of this library; null: in memory of asmjit's
+  /// allocator, which has nothing to do otherwise. They must outlive the runtime.
+  CodeSegments* segments = CodeSegments::of_environment();
 };
 
 /// add() and release() as in JitRuntime. add() describes and registers each procedure. release() cancels them, waits
@@ -76,11 +80,15 @@ class AsmjitRuntime : public asmjit::JitRuntime {
   asmjit::Error _release(void* start) noexcept override;
 
  private:
+  void release_all() noexcept;
   asmjit::Error add_named(void** out, asmjit::CodeHolder* code, std::string_view name) noexcept;
   asmjit::Error describe_and_add(void** out, asmjit::CodeHolder& code, std::string_view name);
   void report(const AsmjitDescription& description, asmjit::CodeHolder& code) const;
-  template <class Register>
-  asmjit::Error add_registered(void** out, asmjit::CodeHolder& code, Register register_all);
+  template <class Procedures>
+  asmjit::Error add_registered(void** out, asmjit::CodeHolder& code, Procedures& procedures, std::string_view name);
+  asmjit::Error place(void** out, asmjit::CodeHolder& code, std::size_t more_functions) noexcept;
+  asmjit::Error place_in_segments(void** out, asmjit::CodeHolder& code, std::size_t more_functions) noexcept;
+  asmjit::Error take_away(void* start) noexcept;
 
   const AsmjitRuntimeOptions options_;
   mutable std::mutex mutex_;

@@ -4,6 +4,7 @@
 
 #include <asmjit/x86.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -26,11 +27,13 @@ using AnyReg = ::asmjit::Reg;
 inline constexpr ::asmjit::Error k_invalid_argument = ::asmjit::Error::kInvalidArgument;
 inline constexpr ::asmjit::Error k_invalid_state = ::asmjit::Error::kInvalidState;
 inline constexpr ::asmjit::Error k_out_of_memory = ::asmjit::Error::kOutOfMemory;
+inline constexpr ::asmjit::Error k_no_code = ::asmjit::Error::kNoCodeGenerated;
 #else
 using AnyReg = ::asmjit::BaseReg;
 inline constexpr ::asmjit::Error k_invalid_argument = ::asmjit::kErrorInvalidArgument;
 inline constexpr ::asmjit::Error k_invalid_state = ::asmjit::kErrorInvalidState;
 inline constexpr ::asmjit::Error k_out_of_memory = ::asmjit::kErrorOutOfMemory;
+inline constexpr ::asmjit::Error k_no_code = ::asmjit::kErrorNoCodeGenerated;
 #endif
 
 // Operands.
@@ -255,6 +258,20 @@ inline ::asmjit::Error link_sections(::asmjit::CodeHolder& code) noexcept {
   const ::asmjit::Error error = code.flatten();
   return error == ::asmjit::kErrorOk ? code.JITUNWIND_ASMJIT(resolveUnresolvedLinks, resolve_cross_section_fixups)()
                                      : error;
+}
+/// The alignment of JitAllocator's memory, which data behind the code relies on.
+inline constexpr std::size_t k_code_alignment = 64;
+/// Shrinks when the code gets its address.
+inline std::size_t code_size(const ::asmjit::CodeHolder& code) noexcept {
+  return code.JITUNWIND_ASMJIT(codeSize, code_size)();
+}
+/// Writes code that runs at `start`. Precondition: there is room for code_size() before.
+inline ::asmjit::Error relocate_into(::asmjit::CodeHolder& code, std::uint64_t start,
+                                     std::span<std::byte> room) noexcept {
+  const ::asmjit::Error error = code.JITUNWIND_ASMJIT(relocateToBase, relocate_to_base)(start);
+  if (error != ::asmjit::kErrorOk) return error;
+  return code.JITUNWIND_ASMJIT(copyFlattenedData, copy_flattened_data)(room.data(), room.size(),
+                                                                       ::asmjit::CopySectionFlags::kPadSectionBuffer);
 }
 /// asmjit fills the address table in when the code gets its address.
 inline bool is_address_table(const ::asmjit::CodeHolder& code, std::uint32_t section) noexcept {

@@ -1,7 +1,8 @@
 // Prints where its code is, and why it is not elsewhere. Then it runs a command, in which PID is this process's number,
 // below functions in a code segment: main, jit_outer, go_on, jit_inner, look. They were appended to a file that was
-// open already. The command "burn" takes time instead. A second argument starts a thread that adds and releases
-// functions meanwhile.
+// open already. The command "burn" takes time instead, "throw" throws an exception to main, and "names" prints the C
+// library's names of the stack. A second argument starts a thread that adds and releases functions meanwhile.
+#include <execinfo.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,23 +11,33 @@
 #include <atomic>
 #include <cstdio>
 #include <ctime>
+#include <stdexcept>
 #include <string>
 #include <thread>
 
 #include "tests/code_segments/committed.h"
+#include "tests/code_segments/made_functions.h"
 
 namespace {
 
 using jitunwind::test::call, jitunwind::test::commit_frame;
 
 const char* command = nullptr;
-jitunwind::Addr inner = 0;
+jitunwind::test::MadeFunctions made;
+
+void print_names() {
+  std::array<void*, 64> stack{};
+  std::fflush(stdout);
+  ::backtrace_symbols_fd(stack.data(), ::backtrace(stack.data(), stack.size()), STDOUT_FILENO);
+}
 
 }  // namespace
 
 extern "C" [[gnu::noinline]] void* look(void* argument) {
   (void)::getppid();  // strace shows the stack of this call
   std::string text = command;
+  if (text == "throw") throw std::runtime_error("thrown");
+  if (text == "names") return print_names(), argument;
   if (text == "burn") {
     const auto begin = std::clock();
     while (std::clock() - begin < CLOCKS_PER_SEC / 10) {
@@ -43,7 +54,7 @@ extern "C" [[gnu::noinline]] void* look(void* argument) {
   return argument;
 }
 
-extern "C" [[gnu::noinline]] void* go_on(void* argument) { return call(inner, look, argument); }
+extern "C" [[gnu::noinline]] void* go_on(void* argument) { return call(made.inner, look, argument); }
 
 /// Fills segments and empties them again, in an order that leaves rooms between others.
 static void churn(jitunwind::CodeSegments& segments, const std::atomic<bool>& ends) {
@@ -60,15 +71,19 @@ int main(int argc, char** argv) {
   ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
   jitunwind::CodeSegments segments;
   commit_frame(segments, "jit_first");
-  const jitunwind::Addr outer = commit_frame(segments, "jit_outer");
-  inner = commit_frame(segments, "jit_inner");
+  made = jitunwind::test::make_functions(segments);
   const jitunwind::CodeSegmentsStatus status = segments.status();
   if (status.refused != 0) std::printf("%s; ", status.latest_refusal.what);
   std::printf("in %s\n", status.folder.c_str());
+  if (jitunwind::CodeSegments::of_environment() != nullptr) std::puts("adapters publish by default");
   if (status.published != (status.files == 0 ? 0u : 3u)) return 1;
   std::atomic<bool> ends{argc <= 2};
   std::thread other([&] { churn(segments, ends); });
-  call(outer, go_on, &segments);
+  try {
+    call(made.outer, go_on, &segments);
+  } catch (const std::runtime_error& error) {
+    std::puts(error.what());
+  }
   ends = true;
   other.join();
   std::puts("returned");
