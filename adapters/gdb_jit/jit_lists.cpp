@@ -9,7 +9,7 @@
 #include "jitunwind/adapters/gdb_jit/object_descriptors_p.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/memory/own/mapped_internal.h"
-#include "jitunwind/unwind_core/modules/lasting_modules_internal.h"
+#include "jitunwind/unwind_core/modules/loaded_object_internal.h"
 #include "jitunwind/unwind_core/modules/local_modules.h"
 
 namespace jitunwind {

@@ -1,4 +1,4 @@
-#include "jitunwind/adapters/gdb_jit/symbol_file_p.h"
+#include "jitunwind/adapters/gdb_jit/code_files_p.h"
 
 #include <elf.h>
 

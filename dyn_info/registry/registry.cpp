@@ -5,7 +5,6 @@
 
 #include <array>
 
-#include "jitunwind/dyn_info/registry/index/expected_change_internal.h"
 #include "jitunwind/dyn_info/registry/index/registered_span_internal.h"
 #include "jitunwind/dyn_info/registry/locking/reader_slots_p.h"
 #include "jitunwind/dyn_info/registry/observers_internal.h"

@@ -4,7 +4,7 @@
 
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/sdk/compat/callback_space_p.h"
-#include "jitunwind/sdk/compat/local_names_p.h"
+#include "jitunwind/sdk/compat/target_p.h"
 #include "jitunwind/sdk/compat/target_registers_p.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/memory/local.h"

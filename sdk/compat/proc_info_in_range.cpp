@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "jitunwind/sdk/compat/callback_space_p.h"
-#include "jitunwind/sdk/compat/local_names_p.h"
+#include "jitunwind/sdk/compat/target_p.h"
 #include "jitunwind/unwind_core/memory/small_stack_internal.h"
 #include "jitunwind/unwind_core/rows/dwarf_constants_internal.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"

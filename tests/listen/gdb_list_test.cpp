@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "jitunwind/adapters/gdb_jit/symbol_file_p.h"
+#include "jitunwind/adapters/gdb_jit/code_files_p.h"
 #include "jitunwind/sdk/dialects/gdb_list.h"
 #include "jitunwind/sdk/dialects/jit_object.h"
 #include "jitunwind/unwind_core/emit/eh_frame.h"

@@ -51,7 +51,8 @@ MachineInstruction with_immediate(Word word) {
   const bool combines = word.is(0x1f80'0000, 0x1200'0000) && word.field(29, 2) != 3;
   if (adds && word.bit(31) && is_of_frame(to) && is_of_frame(from)) {
     const std::int64_t amount = std::int64_t{word.field(10, 12)} << (word.bit(22) ? 12 : 0);
-    return with_effect(Effect::set, static_cast<RegNum>(to), word.bit(30) ? -amount : amount, static_cast<RegNum>(from));
+    return with_effect(Effect::set, static_cast<RegNum>(to), word.bit(30) ? -amount : amount,
+                       static_cast<RegNum>(from));
   }
   // AUTIASPPC, AUTIBSPPC: the signature also covers the address of the instruction that signed.
   if (word.is(0xff80'0000, 0xf380'0000)) return {};

@@ -104,7 +104,9 @@ const SigningInstructions* keys_of_this_process() noexcept {
 }
 
 /// psABI for i386, table 2.1; all other CPUs align them by their size.
-std::size_t alignment_of_8_bytes(const Arch& arch) noexcept { return arch.elf_machine == arch::x86.elf_machine ? 4 : 8; }
+std::size_t alignment_of_8_bytes(const Arch& arch) noexcept {
+  return arch.elf_machine == arch::x86.elf_machine ? 4 : 8;
+}
 
 const Arch* host_arch() noexcept {
   for (const Arch* a : k_arches)

@@ -1,7 +1,6 @@
 // The program and the objects that it needs by DT_NEEDED, directly and by way of others. They were loaded before it
 // started and are never unloaded, whatever dlclose() is called with (dlopen(3): reference counts of what was loaded at
 // start-up never fall to zero). Objects that were preloaded or opened later are not among them.
-#include "jitunwind/unwind_core/modules/lasting_modules_internal.h"
 
 #include <link.h>
 #include <sys/auxv.h>

@@ -32,4 +32,9 @@ std::span<const std::byte> build_id_of(const LoadedObject& object, Addr begin, M
 /// Has the module's build id, unless it is too long.
 void keep_build_id(std::span<const std::byte> id, Module& module) noexcept;
 
+/// The module that covers `at`, if the dynamic linker never unloads it: what is known of its code holds until the
+/// process ends. It is described for good, `text` by its first executable segment. Null: there is none, or it was not
+/// looked at yet. O(log n), thread-safe, signal-safe.
+const Module* find_lasting_module(Addr at) noexcept;
+
 }  // namespace jitunwind

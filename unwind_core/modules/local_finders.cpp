@@ -6,7 +6,6 @@
 
 #include "jitunwind/unwind_core/memory/copied.h"
 #include "jitunwind/unwind_core/modules/file_sections_p.h"
-#include "jitunwind/unwind_core/modules/lasting_modules_internal.h"
 #include "jitunwind/unwind_core/modules/loaded_object_internal.h"
 #include "jitunwind/unwind_core/modules/local_modules.h"
 #include "jitunwind/unwind_core/modules/local_modules_p.h"

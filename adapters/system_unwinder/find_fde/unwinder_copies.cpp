@@ -3,7 +3,7 @@
 #include "jitunwind/adapters/system_unwinder/find_fde/next_definition_p.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/image/dynamic_object_internal.h"
-#include "jitunwind/unwind_core/modules/lasting_modules_internal.h"
+#include "jitunwind/unwind_core/modules/loaded_object_internal.h"
 #include "jitunwind/unwind_core/modules/local_modules.h"
 
 extern "C" [[gnu::weak]] jitunwind::FindEnclosingFunction _Unwind_FindEnclosingFunction;

@@ -13,7 +13,6 @@
 #include <string>
 
 #include "jitunwind/sdk/compat/drop_in/release_1_6_p.h"
-#include "jitunwind/sdk/compat/local_names_p.h"
 #include "jitunwind/sdk/compat/target_p.h"
 #include "jitunwind/unwind_core/image/elf_internal.h"
 #include "jitunwind/unwind_core/page_internal.h"

@@ -4,7 +4,7 @@
 #include <unwind.h>
 
 #include "jitunwind/sdk/compat/cursor_p.h"
-#include "jitunwind/sdk/compat/local_names_p.h"
+#include "jitunwind/sdk/compat/target_p.h"
 
 extern "C" {
 #pragma GCC visibility push(default)

@@ -15,7 +15,7 @@
         .cfi_signal_frame
         .cfi_return_column 32
         .cfi_escape 0x0f, 4, 0x70, (.Lin_sp & 0x7f) | 0x80, .Lin_sp >> 7, 0x06
-        .irp    n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30
+        .irp    n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30
         saved_at .Lin_x0 + 8 * \n, \n
         .endr
         saved_at .Lin_pc, 32
@@ -42,7 +42,7 @@
         // x16 and x17 are lost; all others are the caller's.
         .cfi_def_cfa 17, 0
         .cfi_register 32, 16
-        .irp    column, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30
+        .irp    column, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,18,19,20,21,22,23,24,25,26,27,28,29,30
         .cfi_same_value \column
         .endr
         .irp    column, 72, 73, 74, 75, 76, 77, 78, 79
@@ -55,7 +55,8 @@
         ret     x16
         end_function jitunwind_restore_context
 
-// rt_sigreturn finds struct rt_sigframe at sp, a siginfo_t of 128 bytes and the ucontext_t (arch/arm64/kernel/signal.c).
+// rt_sigreturn finds struct rt_sigframe at sp: a siginfo_t of 128 bytes, and the ucontext_t
+// (arch/arm64/kernel/signal.c).
         function jitunwind_return_from_signal, caller_is_in_context
         cbz     w2, 1f
         // PSTATE.BTYPE: the code was interrupted in the middle of an indirect branch (Arm ARM, C5.2.4); no other place

@@ -33,8 +33,8 @@
         ret
         end_function jitunwind_strip_signature
 
-// std::uint64_t name(), on CPUs with scalable vectors: the words of 8 bytes that one of them has in this thread. Written
-// as a number, for assemblers and options that lack it.
+// std::uint64_t name(), on CPUs with scalable vectors: the words of 8 bytes that one of them has in this thread. It is
+// written as a number, for assemblers and options that lack it.
         .hidden jitunwind_vector_words
         function jitunwind_vector_words
         .inst   0x04e0e3e0              // cntd x0

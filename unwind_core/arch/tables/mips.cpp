@@ -63,9 +63,9 @@ constexpr RegNum k_exception_registers[] = {4, 5, 6, 7};  // a0-a3
 
 // arch/mips/include/uapi/asm/signal.h
 constexpr const char* k_signals[] = {
-    "HUP",  "INT",  "QUIT", "ILL",  "TRAP", "ABRT", "EMT",   "FPE",  "KILL", "BUS",  "SEGV", "SYS",    "PIPE", "ALRM", "TERM",
-    "USR1", "USR2", "CHLD", "PWR",  "WINCH", "URG", "POLL",  "STOP", "TSTP", "CONT", "TTIN", "TTOU",   "VTALRM", "PROF", "XCPU",
-    "XFSZ",
+    "HUP",  "INT", "QUIT", "ILL",   "TRAP", "ABRT", "EMT",  "FPE",  "KILL", "BUS",  "SEGV", "SYS",    "PIPE", "ALRM",
+    "TERM", "USR1", "USR2", "CHLD", "PWR",  "WINCH", "URG", "POLL", "STOP", "TSTP", "CONT", "TTIN", "TTOU", "VTALRM",
+    "PROF", "XCPU", "XFSZ",
 };
 
 }  // namespace

@@ -49,12 +49,13 @@ constexpr CodePattern k_trampolines[] = {
     {k_restore, k_exact, 6, -20 - k_ucontext},
 };
 
-// Procedure linkage table, psABI for i386, figures 5.4 and 5.5: jmp *name or, position-independent, jmp *name@GOT(%ebx);
-// push $offset; jmp plt0.
+// Procedure linkage table, psABI for i386, figures 5.4 and 5.5: jmp *name, or jmp *name@GOT(%ebx) where the code is
+// position-independent; push $offset; jmp plt0.
 constexpr std::uint8_t k_plt[] = {0xff, 0x25, 0, 0, 0, 0, 0x68, 0, 0, 0, 0, 0xe9, 0, 0, 0, 0};
 constexpr std::uint8_t k_plt_pic[] = {0xff, 0xa3, 0, 0, 0, 0, 0x68, 0, 0, 0, 0, 0xe9, 0, 0, 0, 0};
 constexpr std::uint8_t k_plt_mask[] = {0xff, 0xff, 0, 0, 0, 0, 0xff, 0, 0, 0, 0, 0xff, 0, 0, 0, 0};
-// plt0: push GOT+4; jmp *GOT+8, or push 4(%ebx); jmp *8(%ebx); entered with the offset pushed on top of the return address.
+// plt0: push GOT+4; jmp *GOT+8, or push 4(%ebx); jmp *8(%ebx). It is entered with the offset pushed on top of the
+// return address.
 constexpr std::uint8_t k_plt0[] = {0xff, 0x35, 0, 0, 0, 0, 0xff, 0x25, 0, 0, 0, 0};
 constexpr std::uint8_t k_plt0_pic[] = {0xff, 0xb3, 0x04, 0, 0, 0, 0xff, 0xa3, 0x08, 0, 0, 0};
 constexpr std::uint8_t k_plt0_pic_mask[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};

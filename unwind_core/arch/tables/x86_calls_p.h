@@ -26,7 +26,8 @@ inline constexpr std::uint8_t k_x86_call_rip[] = {0xff, 0x15, 0, 0, 0, 0};
 inline constexpr std::uint8_t k_x86_call_group_mask[] = {0xff, 0xf8, 0, 0, 0, 0, 0};
 inline constexpr std::uint8_t k_x86_call_exact_mask[] = {0xff, 0xff, 0, 0, 0, 0, 0};
 
-constexpr CodePattern x86_call(std::span<const std::uint8_t> bytes, std::span<const std::uint8_t> mask, std::uint8_t length) {
+constexpr CodePattern x86_call(std::span<const std::uint8_t> bytes, std::span<const std::uint8_t> mask,
+                               std::uint8_t length) {
   return {bytes.first(length), mask.first(length), length, 0};
 }
 inline constexpr CodePattern k_x86_calls[] = {

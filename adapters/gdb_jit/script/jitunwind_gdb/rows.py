@@ -20,7 +20,8 @@ class Row:
 class Arch:
     """docs/directives.md "Per CPU"."""
 
-    def __init__(self, unit, sp, fp, ra, entry_cfa, entry_ra, preserved, savable, general, others, names, sign_state=None):
+    def __init__(self, unit, sp, fp, ra, entry_cfa, entry_ra, preserved, savable, general, others, names,
+                 sign_state=None):
         self.unit, self.sp, self.fp, self.ra = unit, sp, fp, ra
         self.entry_cfa, self.entry_ra = entry_cfa, entry_ra  # entry_ra None: the return address is in its register
         self.preserved, self.savable, self.general = preserved, savable, general
@@ -32,7 +33,8 @@ class Arch:
         return number in self.names
 
     def entry_row(self):
-        return Row(('reg', self.sp, self.entry_cfa), {} if self.entry_ra is None else {self.ra: ('at_cfa', self.entry_ra)})
+        return Row(('reg', self.sp, self.entry_cfa),
+                   {} if self.entry_ra is None else {self.ra: ('at_cfa', self.entry_ra)})
 
 
 _X86_64 = ['rax', 'rdx', 'rcx', 'rbx', 'rsi', 'rdi', 'rbp', 'rsp'] + ['r%d' % i for i in range(8, 16)] + ['rip']
@@ -42,7 +44,8 @@ X86_64 = Arch(unit=1, sp=7, fp=6, ra=16, entry_cfa=8, entry_ra=-8, preserved={3,
 _AARCH64 = {i: 'x%d' % i for i in range(31)}
 _AARCH64.update({31: 'sp', 32: 'pc', 34: 'ra_sign_state'})
 _AARCH64.update({64 + i: 'v%d' % i for i in range(32)})
-AARCH64 = Arch(unit=4, sp=31, fp=29, ra=30, entry_cfa=0, entry_ra=None, preserved=set(range(19, 30)) | set(range(72, 80)),
+AARCH64 = Arch(unit=4, sp=31, fp=29, ra=30, entry_cfa=0, entry_ra=None,
+               preserved=set(range(19, 30)) | set(range(72, 80)),
                savable=set(range(31)) | set(range(72, 80)), general=set(range(32)), others=set(range(64, 96)),
                names=_AARCH64, sign_state=34)
 

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "jitunwind/dyn_info/registry/locking/forkable_lock_internal.h"
+#include "jitunwind/dyn_info/registry/locking/writer_lock_internal.h"
 #include "jitunwind/unwind_core/errno_keeper_internal.h"
 
 namespace jitunwind {
@@ -20,7 +21,7 @@ long futex(std::atomic<std::uintptr_t>& word, int operation, std::uintptr_t valu
 }  // namespace
 
 /// A thread that has waited marks the lock as waited for when it takes it, since there may be others (Drepper, "Futexes
-/// are tricky").
+/// are tricky", section "Mutex, take 2").
 void ForkableLock::wait() noexcept {
   const ErrnoKeeper keep_errno;
   for (std::uintptr_t seen = owner_.load(std::memory_order_relaxed);;) {
@@ -36,6 +37,22 @@ void ForkableLock::wait() noexcept {
 void ForkableLock::wake() noexcept {
   const ErrnoKeeper keep_errno;
   (void)futex(owner_, FUTEX_WAKE_PRIVATE, 1);
+}
+
+/// A thread that has waited marks this lock, too.
+void WriterLock::wait() noexcept {
+  const ErrnoKeeper keep_errno;
+  for (;;) {
+    const std::uint32_t old = state_.fetch_or(k_taken | k_waited_for, std::memory_order_seq_cst);
+    if ((old & k_taken) == 0) break;
+    syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, old | k_waited_for, nullptr, nullptr, 0);
+  }
+}
+
+void WriterLock::wake() noexcept {
+  const ErrnoKeeper keep_errno;
+  state_.fetch_and(~k_waited_for, std::memory_order_seq_cst);
+  syscall(SYS_futex, &state_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 
 }  // namespace jitunwind
