@@ -1,5 +1,6 @@
 // The functions of uwx.h. They check arguments and do nothing else.
 #include <cstdlib>
+#include <functional>
 #include <new>
 
 #include "jitunwind/sdk/uwx/environment_p.h"
@@ -10,10 +11,10 @@ namespace {
 
 constinit Allocator allocator_of_clients{&std::malloc, &std::free};
 
-/// Rejects environments that are NULL.
-template <class Work>
-int with(uwx_env* env, Work work) noexcept {
-  return env ? work(env->environment) : UWX_ERR_NOENV;
+/// Rejects environments that are NULL. `work`: a member of Environment, or a function of one.
+template <class Work, class... Arguments>
+int with(uwx_env* env, Work work, Arguments... arguments) noexcept {
+  return env ? std::invoke(work, env->environment, arguments...) : UWX_ERR_NOENV;
 }
 
 template <class T>
@@ -52,11 +53,11 @@ int uwx_free(uwx_env* env) {
 }
 
 int uwx_set_remote(uwx_env* env, int is_big_endian_target) {
-  return with(env, [&](Environment& e) { return e.set_remote(is_big_endian_target != 0); });
+  return with(env, &Environment::set_remote, is_big_endian_target != 0);
 }
 
 int uwx_set_target(uwx_env* env, int elf_machine) {
-  return with(env, [&](Environment& e) { return e.set_target(static_cast<unsigned>(elf_machine)); });
+  return with(env, &Environment::set_target, static_cast<unsigned>(elf_machine));
 }
 
 int uwx_set_nofr(uwx_env* env) {
@@ -67,7 +68,7 @@ int uwx_set_nofr(uwx_env* env) {
 }
 
 int uwx_register_callbacks(uwx_env* env, std::intptr_t tok, copyin_cb copyin, lookupip_cb lookupip) {
-  return with(env, [&](Environment& e) { return e.set_callbacks({copyin, lookupip, tok}); });
+  return with(env, &Environment::set_callbacks, Callbacks{copyin, lookupip, tok});
 }
 
 int uwx_init_context(uwx_env* env, std::uint64_t ip, std::uint64_t sp, std::uint64_t, std::uint64_t) {
@@ -75,7 +76,7 @@ int uwx_init_context(uwx_env* env, std::uint64_t ip, std::uint64_t sp, std::uint
 }
 
 int uwx_set_reg(uwx_env* env, int regid, std::uint64_t val) {
-  return with(env, [&](Environment& e) { return e.set_register(regid, val); });
+  return with(env, &Environment::set_register, regid, val);
 }
 
 int uwx_set_fr(uwx_env* env, int regid, std::uint64_t* val) {
@@ -84,13 +85,9 @@ int uwx_set_fr(uwx_env* env, int regid, std::uint64_t* val) {
   });
 }
 
-int uwx_step(uwx_env* env) {
-  return with(env, [](Environment& e) { return e.step(); });
-}
+int uwx_step(uwx_env* env) { return with(env, &Environment::step); }
 
-int uwx_step_inline(uwx_env* env, int inline_context) {
-  return with(env, [&](Environment& e) { return e.step_inline(inline_context); });
-}
+int uwx_step_inline(uwx_env* env, int inline_context) { return with(env, &Environment::step_inline, inline_context); }
 
 int uwx_get_reg(uwx_env* env, int regid, std::uint64_t* valp) {
   return with(env, [&](Environment& e) { return valp ? e.get_register(regid, valp) : UWX_ERR_BADREGID; });
@@ -107,9 +104,7 @@ int uwx_get_spill_loc(uwx_env* env, int regid, std::uint64_t* dispp) {
   return with(env, [&](Environment& e) { return dispp ? e.get_location(regid, *dispp) : UWX_ERR_BADREGID; });
 }
 
-int uwx_get_abi_context_code(uwx_env* env) {
-  return with(env, [](Environment& e) { return e.context_code(); });
-}
+int uwx_get_abi_context_code(uwx_env* env) { return with(env, &Environment::context_code); }
 
 int uwx_get_module_info(uwx_env* env, char** modp, std::uint64_t* text_base) {
   return with(env, [&](Environment& e) {
