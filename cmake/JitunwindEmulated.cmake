@@ -14,7 +14,7 @@ jitunwind_not_tested("tests/{asmjit,orc,orc_versions,toy_vm}" "asmjit and LLVM a
 jitunwind_not_tested("tests/xbyak" "xbyak writes code of x86-64")
 jitunwind_not_tested("tests/{exceptions,fallback,large,prove,resume,signal_handlers,single_step,uwx}"
                      "their frames are of x86-64 code; tests/${JITUNWIND_CPU} has its own")
-jitunwind_not_tested("tests/{bench,builders,cfi,dev,diagnostics,directives,examples,fuzz,image,install,rows,rules,symbolizers,world_cfi}"
+jitunwind_not_tested("tests/{bench,builders,cfi,dev,diagnostics,directives,examples,fuzz,image,install,perf,rows,rules,symbolizers,world_cfi}"
                      "nothing that they test depends on the CPU it runs on")
 if(JITUNWIND_CPU STREQUAL "x86")
   jitunwind_not_tested("tests/address_spaces" "it names registers of CPUs with words of 8 bytes")

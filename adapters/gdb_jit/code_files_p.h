@@ -7,26 +7,26 @@
 #include <map>
 #include <memory>
 #include <span>
-#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "jitunwind/adapters/gdb_jit/jit_interface_p.h"
 #include "jitunwind/dyn_info/registry/registry.h"
-#include "jitunwind/unwind_core/address.h"
+#include "jitunwind/sdk/exceptions/copied_procedure_internal.h"
 #include "jitunwind/unwind_core/arch/arch.h"
 #include "jitunwind/unwind_core/targets/tracer_internal.h"
 
 namespace jitunwind {
 
-/// The data that a debugger gets for one procedure. All of it is copied; the descriptor is not read later.
-struct DebuggedProcedure {
+/// The data that a debugger gets for one procedure.
+struct DebuggedProcedure : CopiedProcedure {
+  DebuggedProcedure() = default;
+  DebuggedProcedure(CopiedProcedure&& code, RegistrationKey its_key, const unw_dyn_info_t* its_info) noexcept
+      : CopiedProcedure(std::move(code)), key(its_key), info(its_info) {}
+
   RegistrationKey key{};
   const unw_dyn_info_t* info = nullptr;  ///< not to be read
-  AddrRange code{};
-  std::string name;            ///< any bytes but NUL; empty: none
-  std::vector<std::byte> cfi;  ///< CIEs and FDEs, none of which ends the section
 };
 
 struct FileProcedure {

@@ -3,20 +3,17 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <iterator>
 #include <new>
-#include <optional>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "jitunwind/adapters/gdb_jit/code_files_p.h"
 #include "jitunwind/adapters/gdb_jit/stop_budget_p.h"
-#include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/registry/observers_internal.h"
-#include "jitunwind/sdk/exceptions/fde_encoder_internal.h"
+#include "jitunwind/sdk/exceptions/copied_procedure_internal.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/targets/threads/own_thread_internal.h"
 #include "jitunwind/unwind_core/targets/tracer_internal.h"
@@ -61,31 +58,6 @@ class LateCall {
   void (*call_)() = nullptr;
   WaitedWord stopped_;  // 0: no
 };
-
-class CfiCollector final : public FdeReceiver {
- public:
-  explicit CfiCollector(std::vector<std::byte>& into) noexcept : into_(into) {}
-  void fde(AddrRange, std::span<const std::byte> bytes) override {
-    into_.insert(into_.end(), bytes.begin(), bytes.end());
-  }
-  void refused(const Error& error) noexcept override { error_ = error; }
-  const std::optional<Error>& error() const noexcept { return error_; }
-
- private:
-  std::vector<std::byte>& into_;
-  std::optional<Error> error_;
-};
-
-/// The name as registered now; names longer than debuggers print are cut.
-std::string name_of(Addr start) {
-  std::array<char, 4096> name;
-  MemoryWindow window;
-  Lookup lookup(local_space(), CodeAddress::interrupted(start), window);
-  ProcedureName found;
-  const Found known = dyn_name_source().find_name(lookup, name, found);
-  if (!known || !*known) return {};
-  return name.data();
-}
 
 class GdbJit final : public RegistryObserver {
  public:
@@ -189,21 +161,10 @@ class GdbJit final : public RegistryObserver {
 
   /// Null: the procedure is no longer registered.
   std::unique_ptr<DebuggedProcedure> make_debugged(const RegisteredProcedure& procedure) {
-    auto known = std::make_unique<DebuggedProcedure>();
-    known->key = procedure.key;
-    known->info = procedure.info;
-    {
-      const ProcedureHold hold(procedure.key);
-      if (hold.info() == nullptr) return nullptr;
-      known->code = {hold.info()->start_ip, hold.info()->end_ip};
-    }
-    // The hold is released, because sources of rows may wait for the dynamic linker.
-    known->name = name_of(known->code.begin);
-    CfiCollector collector(known->cfi);
-    encode_fdes(known->code, collector);
-    if (!still_registered(procedure.key)) return nullptr;
-    if (collector.error()) refuse(*collector.error());
-    return known;
+    auto read = copy_registered(procedure, CfiPointers::absolute);
+    if (!read) return nullptr;
+    if (read->not_encoded) refuse(*read->not_encoded);
+    return std::make_unique<DebuggedProcedure>(std::move(*read), procedure.key, procedure.info);
   }
 
   Tracer tracer_;

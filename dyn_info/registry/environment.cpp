@@ -11,12 +11,14 @@
 namespace jitunwind {
 namespace {
 
-constexpr std::array<std::string_view, 1> k_adapter_names{"gdb"};
+constexpr std::array<std::string_view, 2> k_adapter_names{"gdb", "perf"};
+const char* no_remark() noexcept { return nullptr; }
 struct Adapter {
   Status (*attach)() noexcept;
   const char* (*remark)() noexcept;
 };
-constexpr std::array<Adapter, k_adapter_names.size()> k_adapters{{{attach_gdb_in_writer, remark_on_gdb}}};
+constexpr std::array<Adapter, k_adapter_names.size()> k_adapters{
+    {{attach_gdb_in_writer, remark_on_gdb}, {attach_perf_in_writer, no_remark}}};
 
 void complain(std::string_view name, const char* what) noexcept {
   Line line;

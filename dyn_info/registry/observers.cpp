@@ -36,7 +36,8 @@ std::optional<std::size_t> list_registered(std::span<RegisteredProcedure> into) 
   return count;
 }
 
-/// Tells the observer of all registered procedures. Returns false if there is no memory for a list of them.
+}  // namespace
+
 bool tell_of_all(RegistryObserver& observer) noexcept {
   for (;;) {
     // The memory is allocated without the lock: else retire could find the lock held by a thread that waits for
@@ -51,8 +52,6 @@ bool tell_of_all(RegistryObserver& observer) noexcept {
     return true;
   }
 }
-
-}  // namespace
 
 void ObserverList::add(RegistryObserver& observer) noexcept {
   observer.next_ = first_.load(std::memory_order_relaxed);

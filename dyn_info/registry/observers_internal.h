@@ -107,8 +107,13 @@ class ToldLater {
 /// such files sets it. Not signal-safe.
 inline constinit std::atomic<bool (*)(Addr start) noexcept> is_in_file{nullptr};
 
-/// Does what attach_observer() does, inside an ObserversScope.
+// The caller of these is inside an ObserversScope.
+
+/// Does what attach_observer() does.
 Status attach_in_scope(RegistryObserver& observer) noexcept;
+/// Tells the observer of all registered procedures, oldest first. Returns false if there is no memory for a list of
+/// them.
+bool tell_of_all(RegistryObserver& observer) noexcept;
 
 /// Returns whether the calling thread is inside a writer, that is, in an observer or in a signal handler that
 /// interrupted a writer. Writers fail with in_signal_handler as long as that is so. Signal-safe.
@@ -124,5 +129,6 @@ void attach_by_environment() noexcept;
 Status attach_gdb_in_writer() noexcept;
 /// Returns the remark for standard error where the environment has attached the adapter, or null for none.
 const char* remark_on_gdb() noexcept;
+Status attach_perf_in_writer() noexcept;
 
 }  // namespace jitunwind

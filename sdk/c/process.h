@@ -85,6 +85,28 @@ typedef struct ju_gdb_statistics {
 /** Reads the state of the published procedures. Errors: null_pointer, bad_struct_size. */
 ju_status ju_gdb_statistics_get(ju_gdb_statistics* statistics, ju_error* error);
 
+/* perf, and profilers that read its files: /tmp/perf-PID.map and jit-PID.dump. docs/profilers.md. All functions are
+   thread-safe. Errors: io, out_of_memory, in_signal_handler. */
+
+/** Writes the registered procedures to perf's files, now and before each registration returns: attach_perf() of C++
+    with its default options. */
+ju_status ju_attach_perf(ju_error* error);
+/** Ends the files. */
+ju_status ju_detach_perf(ju_error* error);
+
+/** The state of perf's files at one moment. */
+typedef struct ju_perf_statistics {
+  size_t struct_size; /**< sizeof(ju_perf_statistics) */
+  int32_t attached;
+  int32_t has_map;     /**< not 0: a map is written */
+  int32_t has_dump;    /**< not 0: a dump is written */
+  uint64_t procedures; /**< written to one of them at least */
+  uint64_t refused;    /**< procedures that are in no file, or not as they should be */
+  ju_status latest_refusal;
+} ju_perf_statistics;
+/** Reads the state of perf's files. Errors: null_pointer, bad_struct_size. */
+ju_status ju_perf_statistics_get(ju_perf_statistics* statistics, ju_error* error);
+
 /* C++ exceptions, pthread_cancel(), backtrace() of the C library. docs/exceptions.md. */
 
 /** The path by which the unwinder of the C++ run-time finds registered procedures. */

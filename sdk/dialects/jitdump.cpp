@@ -4,22 +4,17 @@
 #include <cstring>
 #include <utility>
 
+#include "jitunwind/sdk/dialects/jitdump_format_internal.h"
 #include "jitunwind/sdk/dialects/told_name.h"
 #include "jitunwind/unwind_core/byte_reader.h"
 
 namespace jitunwind {
 namespace {
 
-constexpr std::uint32_t k_magic = 0x4a695444;  // "JiTD"
-constexpr std::uint32_t k_dump_version = 1;
-constexpr std::size_t k_header = 40;  // of the file: magic, version, size, machine, padding, process, time, flags
-constexpr std::size_t k_prefix = 16;  // of a record: kind, size, time
-
-enum RecordKind : std::uint32_t { k_load = 0, k_move = 1, k_debug_info = 2, k_close = 3, k_unwinding_info = 4 };
+using namespace jitdump;
 
 AddrRange range_of(Addr begin, std::uint64_t size) noexcept { return {begin, begin + size}; }
 
-/// Fields of JIT_CODE_LOAD: process, thread, vma, address, size, index, name, bytes.
 bool read_load(ByteReader& reader, JitDumpRecord& out) noexcept {
   reader.skip(8 + 8);
   const Addr at = reader.u64();
@@ -31,7 +26,6 @@ bool read_load(ByteReader& reader, JitDumpRecord& out) noexcept {
   return reader.ok() && out.code.end > out.code.begin;
 }
 
-/// Fields of JIT_CODE_MOVE: process, thread, vma, old address, new address, size, index.
 bool read_move(ByteReader& reader, JitDumpRecord& out) noexcept {
   out.kind = JitDumpRecord::Kind::move;
   reader.skip(8 + 8);
@@ -41,8 +35,7 @@ bool read_move(ByteReader& reader, JitDumpRecord& out) noexcept {
   return reader.ok() && out.code.end > out.code.begin;
 }
 
-/// Fields of JIT_CODE_DEBUG_INFO: address of the code, number of entries; each entry has address, line, discriminator
-/// and file. The file name "\xff" stands for that of the entry before.
+/// The file name "\xff" stands for that of the entry before.
 bool read_lines(ByteReader& reader, JitDumpRecord& out, std::vector<JitDumpRecord::Line>& lines) {
   out.kind = JitDumpRecord::Kind::lines;
   const Addr at = reader.u64();
@@ -104,10 +97,10 @@ Status JitDumpReader::take_header() {
   ByteReader reader(begun_, false);
   big_endian_ = reader.u32() != k_magic;
   ByteReader again(begun_, big_endian_);
-  const bool is_dump = again.u32() == k_magic && again.u32() == k_dump_version;
+  const bool is_dump = again.u32() == k_magic && again.u32() == k_version;
   const std::uint32_t size = again.u32();
   machine_ = again.u32();
-  again.skip(4);
+  is_own_ = again.u32() == k_own_padding;
   process_ = again.u32();
   begun_.clear();
   if (is_dump && size >= k_header && size <= k_longest) {

@@ -81,6 +81,8 @@ class JitDumpReader {
   std::optional<std::uint32_t> process() const noexcept { return process_; }
   std::uint32_t machine() const noexcept { return machine_; }
   std::size_t passed_by() const noexcept { return passed_by_; }
+  /// This library has written the file (attach_perf()): its records are procedures already.
+  bool is_own() const noexcept { return is_own_; }
 
  private:
   Status take_header();
@@ -97,6 +99,7 @@ class JitDumpReader {
   bool big_endian_ = false;
   bool is_known_ = false;  // its header was read
   bool is_refused_ = false;
+  bool is_own_ = false;
 };
 
 }  // namespace jitunwind

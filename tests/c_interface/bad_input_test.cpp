@@ -150,6 +150,7 @@ TEST(CBadInput, NullIsRefusedByWhoeverNeedsMore) {
   EXPECT_EQ(ju_statistics_get(nullptr, &error), JU_NULL_POINTER);
   EXPECT_EQ(ju_unwinder_status_get(nullptr, &error), JU_NULL_POINTER);
   EXPECT_EQ(ju_gdb_statistics_get(nullptr, &error), JU_NULL_POINTER);
+  EXPECT_EQ(ju_perf_statistics_get(nullptr, &error), JU_NULL_POINTER);
   EXPECT_EQ(ju_passed_frame_get(nullptr, JU_X86_64_RBX, nullptr), JU_NULL_POINTER);
   EXPECT_EQ(ju_land_with(nullptr, JU_X86_64_RBX, 0), JU_NULL_POINTER);
   ju_catch_at(nullptr, 0);

@@ -115,6 +115,7 @@ TEST(CInterfacePage, HasEveryFunctionOfCpp) {
                                    "unwind_core/trace/log.h",
                                    "adapters/code_segments/code_segments.h",
                                    "adapters/gdb_jit/gdb_jit.h",
+                                   "adapters/perf/perf.h",
                                    "adapters/system_unwinder/system_unwinder.h",
                                    "adapters/testing/check_by_stepping.h"}) {
     ASSERT_EQ(page.of_cpp.count(header), 1u) << header;

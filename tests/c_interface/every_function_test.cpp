@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "jitunwind/dyn_info/libunwind-dynamic.h"
+#include "tests/listen/written_for_perf.h"
 
 namespace {
 
@@ -71,12 +72,21 @@ struct Handles {
   ju_code_segments* segments = nullptr;
 };
 
+/// The files that one of the functions begins go with the program.
+struct PerfFilesGo {
+  ~PerfFilesGo() {
+    (void)ju_detach_perf(nullptr);
+    jitunwind::test::remove_written_for_perf(::getpid());
+  }
+} const perf_files_go;
+
 TEST(CEveryFunction, TakesNull) {
   // These free, or need none of the pointers that they take.
-  const Names good{"ju_attach_gdb",    "ju_batch_free",      "ju_builder_free",     "ju_cancel",
-                   "ju_check_version", "ju_code_free",       "ju_description_free", "ju_detach_gdb",
-                   "ju_dump_registry", "ju_flush_gdb",       "ju_keep_at_least",    "ju_object_cancel",
-                   "ju_retire",        "ju_statistics_text", "ju_target_free",      "ju_why_stopped"};
+  const Names good{"ju_attach_gdb",       "ju_attach_perf",   "ju_detach_perf",   "ju_batch_free",
+                   "ju_builder_free",     "ju_cancel",        "ju_check_version", "ju_code_free",
+                   "ju_description_free", "ju_detach_gdb",    "ju_dump_registry", "ju_flush_gdb",
+                   "ju_keep_at_least",    "ju_object_cancel", "ju_retire",        "ju_statistics_text",
+                   "ju_target_free",      "ju_why_stopped"};
   for (const Function& function : every::functions) {
     Error error;
     Arguments arguments;

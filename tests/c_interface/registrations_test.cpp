@@ -15,6 +15,7 @@
 
 #include "tests/builders/placed_eh_frame.h"
 #include "tests/c_interface/live.h"
+#include "tests/listen/written_for_perf.h"
 #include "tests/support/allowed_calls.h"
 
 using namespace c_interface;
@@ -338,6 +339,18 @@ TEST(CProcess, CountsAndConsumers) {
     EXPECT_EQ(shown.latest_refusal, JU_OK);
   }
   EXPECT_EQ(ju_detach_gdb(nullptr), JU_OK);
+  EXPECT_EQ(ju_attach_perf(nullptr), JU_OK);
+  {
+    const Live live;
+    ju_perf_statistics written;
+    written.struct_size = sizeof written;
+    ASSERT_EQ(ju_perf_statistics_get(&written, nullptr), JU_OK);
+    EXPECT_TRUE(written.attached && written.has_map && written.has_dump);
+    EXPECT_GE(written.procedures, 1u);
+    EXPECT_EQ(written.latest_refusal, written.refused == 0 ? JU_OK : JU_UNREADABLE_MEMORY);
+  }
+  EXPECT_EQ(ju_detach_perf(nullptr), JU_OK);
+  jitunwind::test::remove_written_for_perf(::getpid());
   EXPECT_EQ(ju_keep_at_least(1000), JU_OK);
   ju_forget_walked_stacks();
   ju_forget_rows(0, 1);

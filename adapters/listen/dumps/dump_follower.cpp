@@ -91,8 +91,10 @@ void DumpFollower::look(uid_t owner) {
   if (looks_++ % k_looks_in_a_second == 0) find_dumps();
   for (Dump& dump : dumps_) {
     const auto take = [&](std::span<const std::byte> piece) {
-      if (const Status read = dump.reader.read(piece, [this](const JitDumpRecord& record) { hear(record); }); !read)
-        note_unheard(read.error());
+      const auto take_record = [&](const JitDumpRecord& record) {
+        if (!dump.reader.is_own()) hear(record);
+      };
+      if (const Status read = dump.reader.read(piece, take_record); !read) note_unheard(read.error());
     };
     (void)dump.file.read(~std::uint64_t{0}, owner, take, [&] { dump.reader.restart(); });
   }

@@ -31,7 +31,7 @@ constexpr std::size_t k_most_names = std::size_t{1} << 20;
 struct Named {
   unw_dyn_info_t info;
   SourceLines* lines;  // from make_on_heap(); null: none
-  char* name() noexcept { return reinterpret_cast<char*>(this + 1); }
+  const char* name() const noexcept { return reinterpret_cast<const char*>(this + 1); }
 };
 
 /// Names by the start of the code. Entries do not overlap, except that a joined name is as long as its FDE.
@@ -58,8 +58,9 @@ Named* make(const unw_dyn_info_t& info, std::string_view name) noexcept {
   if (made == nullptr) return nullptr;
   made->info = info;
   made->lines = nullptr;
-  std::memcpy(made->name(), name.data(), name.size());
-  made->name()[name.size()] = '\0';
+  auto* const text = reinterpret_cast<char*>(made + 1);
+  std::memcpy(text, name.data(), name.size());
+  text[name.size()] = '\0';
   made->info.u.rti.name_ptr = reinterpret_cast<std::uintptr_t>(made->name());
   return made;
 }
@@ -112,6 +113,14 @@ bool is_code_of_a_module(Addr at) noexcept {
 const Named* find_named(const AddrRange& code) {
   const auto known = names().find(code.begin);
   return known == names().end() || known->second->info.end_ip != code.end ? nullptr : known->second;
+}
+
+/// Whether somebody registered the code who did not announce it: perf's map tells what the program has registered, too,
+/// if it attached perf.
+bool is_registered_by_others(Addr at) {
+  if (names().contains(at)) return false;
+  const ProcedureHold hold(at);
+  return hold.info() && !was_told(*hold.info()) && !names().contains(hold.info()->start_ip);
 }
 
 /// Forgets all names that begin in the code, and the one before it that reaches into it. The name that starts at `but`
@@ -168,12 +177,14 @@ void describe_code(const AddrRange& code, std::string_view name, Addr fde) noexc
     const std::lock_guard lock(names_lock);
     if (++names_since_look % k_calls_to_a_look == 0) look_at_next(1);
     if (names().size() >= k_most_names) return note(ErrorCode::out_of_memory, code.begin, "too many names");
+    if (is_registered_by_others(code.begin)) return;
     unw_dyn_info_t info;
     if (find_told(code.begin, info)) {
       if (name.empty()) return;
     } else {
       // A description that is known stays what it is, which says whether its memory must be probed.
       const Named* const known = fde == 0 ? find_named(code) : nullptr;
+      if (known != nullptr && name.substr(0, k_longest_told_name) == known->name()) return;
       info = known != nullptr ? known->info : procedure_without_personality(code, fde);
     }
     forget_overlapped({info.start_ip, info.end_ip}, info.start_ip);

@@ -6,6 +6,7 @@
 
 #include "jitunwind/dyn_info/list_index_internal.h"
 #include "jitunwind/sdk/dialects/frames/frame_copy_p.h"
+#include "jitunwind/sdk/dialects/jitdump_format_internal.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
 
 namespace jitunwind {
@@ -15,7 +16,7 @@ class DumpedFrames::Placed {
  public:
   Placed(std::span<const std::byte> bytes, const AddrRange& code, const Arch& arch) noexcept
       : code_(code),
-        begin_(code.begin + (code.size() + 7) / 8 * 8),
+        begin_(jitdump::frames_behind(code.begin, code.end)),
         context_{.arch = arch, .section = begin_},
         view_({bytes, begin_}),
         scan_(view_, context_, {begin_, begin_ + bytes.size()}) {}
