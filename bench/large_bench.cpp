@@ -5,6 +5,7 @@
 //
 //   add_code/RUNTIME/KIND/N      written by an Assembler, added and released; an item is an instruction, a branch over
 //                                one, a call site with two arguments on the stack, or an early return
+//   add_function/RUNTIME/EMITTER a function of 42 instructions, written, added and released
 //   compile_code/RUNTIME/N       a function with a loop of N instructions, compiled by a Compiler, added and released
 //   build/jitunwind/N            an item is an instruction that changes SP: described, and built
 //   own_description/HOW          a procedure like no other, of ten instructions with two returns: described, registered
@@ -304,6 +305,47 @@ void add_code(benchmark::State& state, const Kind& kind, std::size_t size) {
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(size));
 }
 
+/// A function of 42 instructions, as it is written by hand: five pushes, a loop with two calls, an early return.
+template <class Emitter>
+void write_function(Emitter& a) {
+  using namespace asmjit::x86;
+  const asmjit::Label again = new_label(a), exit = new_label(a);
+  const auto leave = [&] {
+    a.add(rsp, 40);
+    for (const Gp& reg : {r14, r13, r12, rbx, rbp}) a.pop(reg);
+    a.ret();
+  };
+  a.push(rbp), a.mov(rbp, rsp);
+  for (const Gp& reg : {rbx, r12, r13, r14}) a.push(reg);
+  a.sub(rsp, 40);
+  a.mov(rbx, rdi), a.test(rbx, rbx), a.jz(exit);
+  a.bind(again);
+  for (int i = 0; i < 2; ++i) {
+    a.mov(rdi, rbx), a.mov(eax, dword_ptr(rbx, 16)), a.add(eax, 300), a.imul(eax, ecx);
+    a.mov(dword_ptr(rbx, 8), eax), a.mov(ptr(rsp, 8), rax), a.call(rax);
+  }
+  a.dec(r12), a.jnz(again);
+  leave();
+  a.bind(exit);
+  a.mov(eax, 1), a.xor_(edx, edx);
+  leave();
+}
+
+template <class Emitter, class Runtime>
+void add_function(benchmark::State& state) {
+  Runtime runtime;
+  for (auto _ : state) {
+    asmjit::CodeHolder code;
+    code.init(runtime.environment());
+    Emitter emitter(&code);
+    write_function(emitter);
+    void* start = nullptr;
+    if (emitter.finalize() != asmjit::kErrorOk || runtime.add(&start, &code) != asmjit::kErrorOk) std::exit(3);
+    runtime.release(start);
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+
 /// A function of a Compiler: a loop over `size` instructions that work on ten values, and a call.
 template <class Runtime>
 void compile_once(std::size_t size, std::int32_t number, Runtime& runtime) {
@@ -338,6 +380,12 @@ void compile_code(benchmark::State& state, std::size_t size) {
 }
 
 void add_asmjit_benchmarks() {
+  using jitunwind::AsmjitAssembler, jitunwind::AsmjitRuntime, asmjit::x86::Builder, asmjit::JitRuntime;
+  const auto add = [](const char* row, auto measure) { benchmark::RegisterBenchmark(row, measure); };
+  add("add_function/asmjit/assembler", add_function<Assembler, JitRuntime>);
+  add("add_function/AsmjitRuntime/assembler", add_function<AsmjitAssembler, AsmjitRuntime>);
+  add("add_function/asmjit/builder", add_function<Builder, JitRuntime>);
+  add("add_function/AsmjitRuntime/builder", add_function<Builder, AsmjitRuntime>);
   for (const std::size_t size : {10, 100}) {
     const std::string number = std::to_string(size);
     benchmark::RegisterBenchmark(("compile_code/asmjit/" + number).c_str(),

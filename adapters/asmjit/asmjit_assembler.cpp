@@ -16,12 +16,16 @@ using derivation::CodePlace;
 }  // namespace
 
 AsmjitAssembler::AsmjitAssembler(asmjit::CodeHolder* code) noexcept
-    : asmjit::x86::Assembler(nullptr), recorder_(new (std::nothrow) derivation::TraceRecorder) {
+    : asmjit::x86::Assembler(nullptr), recorder_(derivation::TraceRecorder::take()) {
   // The base constructor would attach before this class's virtual functions are in place.
   if (code) (void)code->attach(this);
 }
 
 AsmjitAssembler::~AsmjitAssembler() noexcept = default;
+
+void AsmjitAssembler::GiveBack::operator()(derivation::TraceRecorder* recorder) const noexcept {
+  derivation::TraceRecorder::give_back(recorder);
+}
 
 void AsmjitAssembler::procedure(std::string_view name) noexcept {
   if (!recorder_) return;
@@ -85,18 +89,23 @@ AsmjitCallSite& AsmjitCallSite::allows(std::initializer_list<const std::type_inf
 asmjit::Error AsmjitAssembler::_emit(asmjit::InstId id, const asmjit::Operand_& o0, const asmjit::Operand_& o1,
                                      const asmjit::Operand_& o2, const asmjit::Operand_* more) {
   const CodePlace place = v::place_of(*this);
-  derivation::TraceRecorder* const recorder = recorder_.get();
   const bool is_plain = v::has_no_options(*this) && v::is_none(more[0]);
-  if (recorder && is_plain && recorder->begin(place, id, o0, o1, o2)) [[likely]] {
-    const asmjit::Error error = asmjit::x86::Assembler::_emit(id, o0, o1, o2, more);
-    recorder->end(v::bytes_behind(*this, place.offset));
-    return error;
-  }
+  if (!is_plain || !recorder_ || !recorder_->begin(place, id, o0, o1, o2)) [[unlikely]]
+    return emit_other(id, o0, o1, o2, more);
+  const asmjit::Error error = asmjit::x86::Assembler::_emit(id, o0, o1, o2, more);
+  recorder_->end(v::bytes_behind(*this, place.offset), v::room_behind(*this, place.offset));
+  return error;
+}
+
+/// Emits an instruction with options or many operands, or one that needs more memory for its record.
+asmjit::Error AsmjitAssembler::emit_other(asmjit::InstId id, const asmjit::Operand_& o0, const asmjit::Operand_& o1,
+                                          const asmjit::Operand_& o2, const asmjit::Operand_* more) {
+  const CodePlace place = v::place_of(*this);
   const asmjit::BaseInst instruction(id, v::own_options(*this), v::extra_reg(*this));
   const asmjit::Error error = asmjit::x86::Assembler::_emit(id, o0, o1, o2, more);
-  if (error == asmjit::kErrorOk && recorder)
-    recorder->instruction(place, v::bytes_behind(*this, place.offset), instruction,
-                          std::array{o0, o1, o2, more[0], more[1], more[2]});
+  if (error == asmjit::kErrorOk && recorder_)
+    recorder_->instruction(place, v::bytes_behind(*this, place.offset), instruction,
+                           std::array{o0, o1, o2, more[0], more[1], more[2]});
   return error;
 }
 

@@ -114,7 +114,13 @@ class AsmjitAssembler : public asmjit::x86::Assembler {
   template <class Write>
   asmjit::Error noting_data(Write write);
 
-  std::unique_ptr<derivation::TraceRecorder> recorder_;  // null when there was no memory for it
+  asmjit::Error emit_other(asmjit::InstId id, const asmjit::Operand_& o0, const asmjit::Operand_& o1,
+                           const asmjit::Operand_& o2, const asmjit::Operand_* more);
+
+  struct GiveBack {
+    void operator()(derivation::TraceRecorder* recorder) const noexcept;
+  };
+  std::unique_ptr<derivation::TraceRecorder, GiveBack> recorder_;  // null when there was no memory for it
 };
 
 }  // namespace jitunwind

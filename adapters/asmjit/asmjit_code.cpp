@@ -7,7 +7,7 @@
 
 #include "jitunwind/adapters/asmjit/asmjit_access_p.h"
 #include "jitunwind/adapters/asmjit/asmjit_version_p.h"
-#include "jitunwind/adapters/asmjit/builder_replay_p.h"
+#include "jitunwind/adapters/asmjit/code_writers_p.h"
 #include "jitunwind/adapters/asmjit/derivation/frame_description_p.h"
 #include "jitunwind/adapters/asmjit/known_frames/compiled_functions_p.h"
 
@@ -16,7 +16,6 @@ namespace {
 
 namespace v = asmjit_version;
 using derivation::CodePlace;
-using derivation::CodeTrace;
 using derivation::Refusal;
 
 std::string name_of(std::uint16_t mnemonic) {
@@ -52,35 +51,6 @@ AsmjitRefusal refusal_of(const Refusal& refusal, const std::string& procedure, c
   return out;
 }
 
-/// The trace of everything that was written into the code. Emitters that wrote nothing of it are ignored.
-Result<CodeTrace, Refusal> trace_of(asmjit::CodeHolder& code) {
-  std::vector<const derivation::TraceRecorder*> recorders;
-  std::vector<asmjit::BaseBuilder*> builders;
-  bool wrote = false, is_plain_attached = false;
-  for (asmjit::BaseEmitter* emitter : v::attached_emitters(code)) {
-    if (AsmjitAssembler* known = AsmjitAccess::find_assembler(*emitter)) {
-      recorders.push_back(AsmjitAccess::recorder(*known));
-      if (!recorders.back()) throw std::bad_alloc();
-      wrote |= !recorders.back()->is_idle();
-    } else if (!v::is_builder(*emitter)) {
-      is_plain_attached = true;
-    } else if (auto* builder = emitter->as<asmjit::BaseBuilder>(); v::has_nodes(*builder)) {
-      builders.push_back(builder);
-    }
-  }
-  if (!wrote && !builders.empty()) {
-    auto first = derivation::replayed_trace(*builders.front(), code);
-    for (std::size_t i = 1; i < builders.size() && !first; ++i)
-      if (auto other = derivation::replayed_trace(*builders[i], code)) return other;
-    return first;
-  }
-  if (!wrote && is_plain_attached)
-    return Refusal{
-        {}, {}, "an asmjit::x86::Assembler keeps no record of what it writes: use jitunwind::AsmjitAssembler", {}};
-  if (recorders.empty()) return Refusal{{}, {}, "no emitter is attached to the code any more", {}};
-  return derivation::TraceRecorder::trace(recorders, code);
-}
-
 }  // namespace
 
 std::string AsmjitRefusal::text() const {
@@ -95,13 +65,18 @@ std::string AsmjitDescription::text() const {
 }
 
 AsmjitDescription describe_asmjit(asmjit::CodeHolder& code) {
+  derivation::CodeWriters writers(code);
+  return derivation::describe_written(code, writers);
+}
+
+AsmjitDescription derivation::describe_written(asmjit::CodeHolder& code, CodeWriters& writers) {
   AsmjitDescription out;
   if (code.arch() != asmjit::Arch::kX64) {
     out.refusals.push_back({"", 0, "", "code for another CPU than x86-64"});
     return out;
   }
   if (auto known = derivation::describe_compiled(code)) return std::move(*known);
-  const auto trace = trace_of(code);
+  const auto trace = writers.trace();
   if (!trace) {
     out.refusals.push_back(refusal_of(trace.error(), "", code));
     return out;

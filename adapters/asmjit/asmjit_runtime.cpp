@@ -113,9 +113,10 @@ void AsmjitRuntime::report(const AsmjitDescription& description, asmjit::CodeHol
 /// Most code is marked, which takes less time than asmjit takes to write it. The other code is described.
 asmjit::Error AsmjitRuntime::describe_and_add(void** out, asmjit::CodeHolder& code, std::string_view name) {
   if (const asmjit::Error error = code.flatten(); error != asmjit::kErrorOk) return error;
-  auto marked = derivation::mark_procedures(code);
+  derivation::CodeWriters writers(code);
+  auto marked = derivation::mark_procedures(writers.only_record());
   if (!marked.empty()) return add_registered(out, code, marked, name);
-  AsmjitDescription description = describe_asmjit(code);
+  AsmjitDescription description = derivation::describe_written(code, writers);
   for (AsmjitRefusal& refusal : description.refusals)
     if (refusal.procedure.empty()) refusal.procedure = name;
   if (!description.complete()) {

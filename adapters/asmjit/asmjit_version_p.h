@@ -146,6 +146,10 @@ inline derivation::CodePlace place_of(const ::asmjit::BaseAssembler& a) noexcept
 inline std::span<const std::uint8_t> bytes_behind(const ::asmjit::BaseAssembler& a, std::size_t offset) noexcept {
   return {a.JITUNWIND_ASMJIT(bufferData, buffer_data)() + offset, a.offset() - offset};
 }
+/// The size of the buffer from an offset in the current section on.
+inline std::size_t room_behind(const ::asmjit::BaseAssembler& a, std::size_t offset) noexcept {
+  return a.JITUNWIND_ASMJIT(bufferCapacity, buffer_capacity)() - offset;
+}
 inline std::size_t section_count(const ::asmjit::CodeHolder& code) noexcept {
   return code.JITUNWIND_ASMJIT(sectionCount, section_count)();
 }

@@ -18,32 +18,6 @@ using ::asmjit::CodeHolder;
 using ::asmjit::Error;
 using ::asmjit::Operand_;
 
-/// Serializes the nodes and adds the properties of an instruction that only its node has.
-class ReplayAssembler final : public AsmjitAssembler {
- public:
-  ReplayAssembler(CodeHolder* code, BaseNode* first) noexcept : AsmjitAssembler(code), next_(first) {}
-
-  Error _emit(::asmjit::InstId id, const Operand_& o0, const Operand_& o1, const Operand_& o2,
-              const Operand_* more) override {
-    const Error error = AsmjitAssembler::_emit(id, o0, o1, o2, more);
-    while (next_ && !v::is_instruction(*next_)) next_ = next_->next();
-    if (error != ::asmjit::kErrorOk || !next_) return error;
-    TraceRecorder& recorder = *AsmjitAccess::recorder(*this);
-    if (const std::int64_t popped = v::bytes_popped_by_callee(*next_); popped != 0) recorder.callee_pops(popped);
-    if (auto targets = v::annotated_targets(*next_); !targets.empty()) recorder.jumps_to(std::move(targets));
-    next_ = next_->next();
-    return error;
-  }
-
-  // The nodes name sections of the other CodeHolder; the section with the same id is used.
-  Error section(::asmjit::Section* section) override {
-    return AsmjitAssembler::section(v::section_by_id(*_code, v::section_id(*section)));
-  }
-
- private:
-  BaseNode* next_;
-};
-
 Refusal refused(const char* reason) { return Refusal{{0, 0}, std::nullopt, reason, {}}; }
 
 /// Gives `to` the same sections and labels, all of them empty.
@@ -103,35 +77,49 @@ void add_internal_labels(::asmjit::BaseBuilder& builder, CodeTrace& trace) {
 
 }  // namespace
 
-std::optional<Refusal> replay(::asmjit::BaseBuilder& builder, const CodeHolder& code, const UseReplay& use) {
-  CodeHolder copy;
-  if (!copy_layout(code, copy)) throw std::bad_alloc();
-  ReplayAssembler assembler(&copy, v::first_node(builder));
-  TraceRecorder* const recorder = AsmjitAccess::recorder(assembler);
-  if (!recorder) throw std::bad_alloc();
-  v::copy_encoding_options(builder, assembler);
-  if (!v::first_node(builder) || v::serialize(builder, assembler) != ::asmjit::kErrorOk)
+Error ReplayAssembler::_emit(::asmjit::InstId id, const Operand_& o0, const Operand_& o1, const Operand_& o2,
+                             const Operand_* more) {
+  const Error error = AsmjitAssembler::_emit(id, o0, o1, o2, more);
+  while (next_ && !v::is_instruction(*next_)) next_ = next_->next();
+  if (error != ::asmjit::kErrorOk || !next_) return error;
+  TraceRecorder& recorder = *AsmjitAccess::recorder(*this);
+  if (const std::int64_t popped = v::bytes_popped_by_callee(*next_); popped != 0) recorder.callee_pops(popped);
+  if (auto targets = v::annotated_targets(*next_); !targets.empty()) recorder.jumps_to(std::move(targets));
+  next_ = next_->next();
+  return error;
+}
+
+Error ReplayAssembler::section(::asmjit::Section* section) {
+  return AsmjitAssembler::section(v::section_by_id(*_code, v::section_id(*section)));
+}
+
+BuilderReplay::BuilderReplay(::asmjit::BaseBuilder& builder, const CodeHolder& code) : builder_(builder) {
+  if (!copy_layout(code, copy_)) throw std::bad_alloc();
+  recorder_ = AsmjitAccess::recorder(assembler_.emplace(&copy_, v::first_node(builder)));
+  if (!recorder_) throw std::bad_alloc();
+  refusal_ = write(code);
+}
+
+std::optional<Refusal> BuilderReplay::write(const CodeHolder& code) {
+  v::copy_encoding_options(builder_, *assembler_);
+  if (!v::first_node(builder_) || v::serialize(builder_, *assembler_) != ::asmjit::kErrorOk)
     return refused("the emitter's nodes cannot be written as instructions: it was not finalized");
   // References between sections may have been resolved already.
   const bool same =
-      same_labels(code, copy) &&
-      (same_bytes(code, copy) || (v::link_sections(copy) == ::asmjit::kErrorOk && same_bytes(code, copy)));
+      same_labels(code, copy_) &&
+      (same_bytes(code, copy_) || (v::link_sections(copy_) == ::asmjit::kErrorOk && same_bytes(code, copy_)));
   if (!same)
     return refused("the code is not what the attached emitter's nodes say: use an AsmjitAssembler for what was added");
-  add_starts(builder, code, *recorder);
-  use(*recorder, copy);
+  add_starts(builder_, code, *recorder_);
   return std::nullopt;
 }
 
-Result<CodeTrace, Refusal> replayed_trace(::asmjit::BaseBuilder& builder, const CodeHolder& code) {
-  std::optional<Result<CodeTrace, Refusal>> trace;
-  if (auto refusal = replay(builder, code, [&](const TraceRecorder& recorder, const CodeHolder& copy) {
-        const TraceRecorder* const one = &recorder;
-        trace = TraceRecorder::trace({&one, 1}, copy);
-      }))
-    return *refusal;
-  if (*trace) add_internal_labels(builder, **trace);
-  return std::move(*trace);
+Result<CodeTrace, Refusal> BuilderReplay::trace() const {
+  if (refusal_) return *refusal_;
+  const TraceRecorder* const one = recorder_;
+  auto trace = TraceRecorder::trace({&one, 1}, copy_);
+  if (trace) add_internal_labels(builder_, *trace);
+  return trace;
 }
 
 }  // namespace jitunwind::derivation

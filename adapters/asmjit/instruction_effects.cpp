@@ -57,7 +57,11 @@ class Translation {
   void run() {
     if (!stack_or_flow() && !move() && !arithmetic()) anything();
   }
-  bool stack_or_flow() { return stack_instruction() || control_flow(); }
+  bool stack_or_flow() {
+    Effect one;
+    if (!common_effect(id_, ops_, one)) return stack_instruction() || control_flow();
+    return say(one), true;
+  }
 
  private:
   const Operand_& op(std::size_t i) const { return ops_[i]; }
@@ -139,12 +143,12 @@ void Translation::push_instruction() {
   const bool narrow = is_gp16(op(0)) || from.size == 2;
   if (from.plain_base && !narrow)
     return say({.kind = Kind::push_memory, .base = dwarf_of(from.base), .value = from.offset});
-  push(is_gp64(op(0)) ? general(op(0)) : k_no_reg, narrow ? 2 : 8);
+  push(k_no_reg, narrow ? 2 : 8);
 }
 
 void Translation::pop_instruction() {
   const bool narrow = is_gp16(op(0)) || (v::is_mem(op(0)) && v::memory_operand(op(0)).size == 2);
-  pop(is_gp64(op(0)) ? general(op(0)) : k_no_reg, narrow ? 2 : 8);
+  pop(k_no_reg, narrow ? 2 : 8);
   // The address of a destination in memory is computed after SP has moved (Intel SDM, POP).
   if (v::is_mem(op(0))) store(v::memory_operand(op(0)), k_no_reg, narrow ? 2 : 8);
   if (is_gp16(op(0))) clobber(set_of(general(op(0))));
@@ -185,13 +189,6 @@ bool Translation::control_flow() {
     case ::asmjit::InstControlFlow::kReturn:
       say({.kind = Kind::ret, .value = has_op(0) && v::is_imm(op(0)) ? v::imm_value(op(0)) & 0xffff : 0});
       return true;
-    case ::asmjit::InstControlFlow::kCall: {
-      Effect call{.kind = Kind::call};
-      if (has_op(0) && v::is_label(op(0))) call.label = op(0).id();
-      if (has_op(0) && is_gp64(op(0))) call.reg = general(op(0));
-      say(call);
-      return true;
-    }
     case ::asmjit::InstControlFlow::kJump:
       return jump_instruction(false), true;
     case ::asmjit::InstControlFlow::kBranch:
@@ -206,11 +203,9 @@ void Translation::jump_instruction(bool conditional) {
   const std::size_t last = has_op(1) ? 1 : 0;
   clobber(written_implicitly(id_));
   Effect jump{.kind = conditional ? Kind::branch_elsewhere : Kind::jump_elsewhere, .value = Effect::any};
-  if (has_op(last) && v::is_label(op(last))) {
-    jump.kind = conditional ? Kind::branch : Kind::jump;
+  if (has_op(last) && v::is_label(op(last))) {  // not a common jump: it counts, or begins a transaction
+    jump.kind = Kind::branch;
     jump.label = op(last).id();
-    if (id_ == Inst::kIdJz || id_ == Inst::kIdJe) jump.value = Effect::equal;
-    if (id_ == Inst::kIdJnz || id_ == Inst::kIdJne) jump.value = Effect::different;
   } else if (has_op(last) && !v::is_imm(op(last))) {
     jump.kind = Kind::jump_indirect;
     if (is_gp64(op(last))) jump.reg = general(op(last));
@@ -392,6 +387,39 @@ RegSet written_implicitly(std::uint32_t instruction) {
 }
 
 }  // namespace
+
+bool common_effect(std::uint32_t id, std::span<const Operand_> operands, Effect& out) noexcept {
+  const bool has_register = !operands.empty() && is_gp64(operands[0]);
+  if (id == Inst::kIdPush || id == Inst::kIdPop) {
+    out.kind = id == Inst::kIdPush ? Kind::push : Kind::pop;
+    out.value = 8;
+    if (has_register) out.reg = general(operands[0]);
+    return has_register;
+  }
+  const bool has_label = !operands.empty() && v::is_label(operands[0]);
+  if (has_label) out.label = operands[0].id();
+  switch (v::control_flow(id)) {
+    case ::asmjit::InstControlFlow::kCall:
+      out.kind = Kind::call;
+      if (has_register) out.reg = general(operands[0]);
+      return true;
+    case ::asmjit::InstControlFlow::kJump:
+      out.kind = Kind::jump;
+      out.value = Effect::any;
+      return has_label;
+    case ::asmjit::InstControlFlow::kBranch:
+      out.kind = Kind::branch;
+      out.value = id == Inst::kIdJz || id == Inst::kIdJe     ? Effect::equal
+                  : id == Inst::kIdJnz || id == Inst::kIdJne ? Effect::different
+                                                             : Effect::any;
+      return has_label && written_implicitly(id) == 0;
+    case ::asmjit::InstControlFlow::kReturn:
+      out.kind = Kind::ret;
+      return id == Inst::kIdRet && operands.empty();
+    default:
+      return false;
+  }
+}
 
 RegNum dwarf_of(std::uint32_t general_id) noexcept {
   return general_id < 16 ? arch::x86_64_general(general_id) : static_cast<RegNum>(general_id);

@@ -19,6 +19,10 @@ constexpr RegNum vector_register(std::uint32_t id) noexcept { return static_cast
 /// Registers of one of asmjit's masks, without SP.
 RegSet registers_of(std::uint64_t general_mask, std::uint64_t vector_mask) noexcept;
 
+/// The effect of an instruction that has one, as most have that are translated: push and pop of a 64-bit general
+/// register, calls, jumps to labels, ret. False: it is another instruction.
+bool common_effect(std::uint32_t id, std::span<const ::asmjit::Operand_> operands, Effect& out) noexcept;
+
 /// Appends the effects of an x86-64 instruction. An instruction that is not known to do less counts as changing
 /// everything it may change.
 void append_effects(const ::asmjit::BaseInst& instruction, std::span<const ::asmjit::Operand_> operands,

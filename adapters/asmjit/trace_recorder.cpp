@@ -1,10 +1,14 @@
 #include "jitunwind/adapters/asmjit/trace_recorder_p.h"
 
 #include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstring>
 #include <new>
 
 #include "jitunwind/adapters/asmjit/asmjit_version_p.h"
 #include "jitunwind/adapters/asmjit/instruction_effects_p.h"
+#include "jitunwind/unwind_core/hash.h"
 
 namespace jitunwind::derivation {
 
@@ -12,12 +16,30 @@ namespace v = asmjit_version;
 
 namespace {
 
-std::uint32_t check_in(std::span<const std::uint8_t> section, const TracedInstruction& i) noexcept {
-  return check_of(section.subspan(i.begin, i.end - i.begin));
+/// The recorder that the next emitter gets: most programs have one emitter at a time.
+constinit std::atomic<TraceRecorder*> spare_recorder{nullptr};
+
+/// A check sum that depends on every bit, never 0.
+std::uint32_t check_of(std::span<const std::uint8_t> bytes) noexcept {
+  std::uint64_t sum = bytes.size();
+  for (const std::uint8_t byte : bytes) sum = std::rotl(sum, 9) ^ byte;
+  return static_cast<std::uint32_t>(hash_with(0, sum) >> 32) | 1;
+}
+
+/// The first offset from `at` on at which the bytes differ; `size`: none.
+std::size_t mismatch(const std::uint8_t* one, const std::uint8_t* other, std::size_t at, std::size_t size) noexcept {
+  std::uint64_t word, other_word;
+  for (; at + sizeof word <= size; at += sizeof word) {
+    std::memcpy(&word, one + at, sizeof word);
+    std::memcpy(&other_word, other + at, sizeof word);
+    if (word != other_word) break;
+  }
+  while (at < size && one[at] == other[at]) ++at;
+  return at;
 }
 
 /// asmjit fills in addresses when labels are bound and when the code gets its place.
-bool may_be_patched(std::uint32_t instruction, std::span<const ::asmjit::Operand_> operands) noexcept {
+bool is_patched_later(std::uint32_t instruction, std::span<const ::asmjit::Operand_> operands) noexcept {
   const bool goes_elsewhere = v::control_flow(instruction) != ::asmjit::InstControlFlow::kRegular;
   return std::ranges::any_of(operands, [&](const ::asmjit::Operand_& operand) {
     if (v::is_mem(operand)) return !v::has_base_register(operand);
@@ -27,7 +49,28 @@ bool may_be_patched(std::uint32_t instruction, std::span<const ::asmjit::Operand
 
 }  // namespace
 
+TraceRecorder* TraceRecorder::take() noexcept {
+  TraceRecorder* const spare = spare_recorder.exchange(nullptr, std::memory_order_acquire);
+  return spare ? spare : new (std::nothrow) TraceRecorder;
+}
+
+void TraceRecorder::give_back(TraceRecorder* recorder) noexcept {
+  constexpr std::size_t k_most = 4096;
+  recorder->reset();
+  if (recorder->spare_.instructions.capacity() <= k_most)
+    recorder = spare_recorder.exchange(recorder, std::memory_order_acq_rel);
+  delete recorder;
+}
+
+bool TraceRecorder::Recorded::may_be_patched() const noexcept {
+  return is_translated() ? form == Form::effects_of_patched : is_patched_later(mnemonic, operands());
+}
+
 void TraceRecorder::reset() noexcept {
+  if (!sections_.empty()) spare_ = std::move(sections_.front());
+  spare_.instructions.clear();
+  spare_.data.clear();
+  spare_.end = 0;
   sections_.clear();
   written_last_ = nullptr;
   effects_.clear();
@@ -51,77 +94,99 @@ void TraceRecorder::guarded(Record record) noexcept {
 TraceRecorder::Written& TraceRecorder::section(std::uint32_t id) {
   constexpr std::size_t k_few = 64;
   if (id >= sections_.size()) {
+    const bool is_first = sections_.empty();
     sections_.resize(id + 1);
+    if (is_first) sections_.front() = std::move(spare_);
     sections_[id].instructions.reserve(k_few);
   }
   last_section_ = id;
-  written_last_ = &sections_[id].instructions;
+  written_last_ = &sections_[id];
   return sections_[id];
 }
 
 /// True when the instruction replaces an earlier one of the same length.
-bool TraceRecorder::replace(const Recorded& instruction) {
-  if (instruction.section >= sections_.size()) return false;
-  auto& instructions = sections_[instruction.section].instructions;
-  const auto old = std::ranges::lower_bound(instructions, instruction.begin, {}, &Recorded::begin);
-  if (old == instructions.end() || old->begin != instruction.begin || old->end != instruction.end) return false;
+bool TraceRecorder::replace(Written& written, const Recorded& instruction) {
+  const auto old = std::ranges::lower_bound(written.instructions, instruction.begin, {}, &Recorded::begin);
+  if (old == written.instructions.end() || old->begin != instruction.begin || old->end != instruction.end) return false;
   *old = instruction;
   return true;
 }
 
-void TraceRecorder::add(const Recorded& instruction) {
-  if (!replace(instruction)) section(instruction.section).instructions.push_back(instruction);
+void TraceRecorder::add(CodePlace place, Bytes bytes, Recorded instruction) {
+  Written& written = section(place.section);
+  instruction.begin = place.offset;
+  instruction.end = place.offset + static_cast<std::uint32_t>(bytes.size());
+  // Twice as much as is needed, so that the next ones need no more.
+  if (instruction.end + k_longest > written.bytes.size()) written.bytes.resize(2 * (instruction.end + k_longest));
+  std::ranges::copy(bytes, &written.bytes[place.offset]);
+  if (replace(written, instruction)) return;
+  written.instructions.push_back(instruction);
+  written.end = std::max(written.end, instruction.end);
 }
 
 void TraceRecorder::instruction(CodePlace place, Bytes bytes, const ::asmjit::BaseInst& instruction,
                                 std::span<const ::asmjit::Operand_> operands) noexcept {
   guarded([&] {
-    const std::size_t first = effects_.size();
+    Recorded one;
+    one.first_effect = static_cast<std::uint32_t>(effects_.size());
     append_effects(instruction, operands, effects_);
-    const auto id = static_cast<std::uint16_t>(v::instruction_id(instruction));
-    add({{place.section, place.offset, place.offset + static_cast<std::uint32_t>(bytes.size()),
-          static_cast<std::uint32_t>(first), static_cast<std::uint16_t>(effects_.size() - first), id,
-          may_be_patched(id, operands) ? 0 : check_of(bytes)},
-         {}});
+    one.mnemonic = static_cast<std::uint16_t>(v::instruction_id(instruction));
+    one.count = static_cast<std::uint8_t>(effects_.size() - one.first_effect);
+    const bool patched = is_patched_later(one.mnemonic, operands);
+    one.form = patched ? Recorded::Form::effects_of_patched : Recorded::Form::effects;
+    add(place, bytes, one);
   });
 }
 
 void TraceRecorder::instruction(CodePlace place, Bytes bytes, std::span<const ::asmjit::Operand> changes) noexcept {
   guarded([&] {
-    const std::size_t first = effects_.size();
+    Recorded one;
+    one.first_effect = static_cast<std::uint32_t>(effects_.size());
     append_changes(changes, effects_);
-    add({{place.section, place.offset, place.offset + static_cast<std::uint32_t>(bytes.size()),
-          static_cast<std::uint32_t>(first), static_cast<std::uint16_t>(effects_.size() - first), k_embedded,
-          check_of(bytes)},
-         {}});
+    one.mnemonic = k_embedded;
+    one.count = static_cast<std::uint8_t>(effects_.size() - one.first_effect);
+    one.form = Recorded::Form::effects;
+    add(place, bytes, one);
   });
 }
 
 /// The instruction with effects behind those in `effects`.
-TracedInstruction TraceRecorder::translated(const Recorded& instruction, std::vector<Effect>& effects) const {
-  TracedInstruction out = instruction;
-  out.first_effect = static_cast<std::uint32_t>(effects.size());
+TracedInstruction TraceRecorder::translated(std::uint32_t section, const Recorded& instruction,
+                                            std::vector<Effect>& effects) const {
+  const auto first = static_cast<std::uint32_t>(effects.size());
   if (instruction.is_translated()) {
     const auto known = effects_.begin() + instruction.first_effect;
-    effects.insert(effects.end(), known, known + instruction.effects);
-    return out;
+    effects.insert(effects.end(), known, known + instruction.count);
+  } else {
+    append_effects(::asmjit::BaseInst(instruction.mnemonic), instruction.operands(), effects);
   }
-  append_effects(::asmjit::BaseInst(instruction.mnemonic), instruction.operands(), effects);
-  out.effects = static_cast<std::uint16_t>(effects.size() - out.first_effect);
-  if (may_be_patched(instruction.mnemonic, instruction.operands())) out.bytes = 0;
-  return out;
+  const Bytes bytes(&sections_[section].bytes[instruction.begin], instruction.end - instruction.begin);
+  return {section,
+          instruction.begin,
+          instruction.end,
+          first,
+          static_cast<std::uint16_t>(effects.size() - first),
+          instruction.mnemonic,
+          instruction.may_be_patched() ? 0 : check_of(bytes)};
 }
 
-std::span<const Effect> TraceRecorder::effects_of(const Recorded& instruction, std::vector<Effect>& memory) const {
-  if (instruction.is_translated()) return std::span(effects_).subspan(instruction.first_effect, instruction.effects);
-  memory.clear();
-  append_effects(::asmjit::BaseInst(instruction.mnemonic), instruction.operands(), memory);
-  return memory;
+std::span<const Effect> TraceRecorder::effects_of(const Recorded& instruction) const {
+  if (instruction.is_translated()) return std::span(effects_).subspan(instruction.first_effect, instruction.count);
+  translated_now_.clear();
+  append_effects(::asmjit::BaseInst(instruction.mnemonic), instruction.operands(), translated_now_);
+  return translated_now_;
 }
 
-bool TraceRecorder::has_changed(const Recorded& i, Bytes section) noexcept {
-  if (i.bytes == 0 || check_in(section, i) == i.bytes) return false;
-  return i.is_translated() || !may_be_patched(i.mnemonic, i.operands());
+bool TraceRecorder::have_changed(const Written& written, Bytes section) noexcept {
+  const std::size_t size = std::min(written.bytes.size(), section.size());
+  for (std::size_t at = 0; (at = mismatch(written.bytes.data(), section.data(), at, size)) < size;) {
+    // Data, which is no instruction, may have been filled in.
+    const auto next = std::ranges::upper_bound(written.instructions, at, {}, &Recorded::end);
+    if (next == written.instructions.end()) return false;
+    if (next->begin <= at && !next->may_be_patched()) return true;
+    at = next->begin <= at ? next->end : next->begin;
+  }
+  return false;
 }
 
 const TraceRecorder::Written* TraceRecorder::only_instructions() const noexcept {
@@ -133,8 +198,10 @@ const TraceRecorder::Written* TraceRecorder::only_instructions() const noexcept 
 void TraceRecorder::padding(CodePlace place, std::uint32_t end) noexcept {
   if (place.offset == end) return;
   guarded([&] {
-    const auto first = static_cast<std::uint32_t>(effects_.size());
-    section(place.section).instructions.push_back({{place.section, place.offset, end, first, 0, k_padding, 0}, {}});
+    Written& written = section(place.section);
+    if (end > written.bytes.size()) written.bytes.resize(2 * (end + k_longest));
+    written.instructions.push_back({{}, place.offset, end, 0, k_padding, 0, Recorded::Form::effects_of_patched});
+    written.end = std::max(written.end, end);
   });
 }
 
@@ -155,8 +222,13 @@ void TraceRecorder::start(const ProcedureStart& start) noexcept {
 Effect* TraceRecorder::last_effect() {
   if (last_section_ >= sections_.size() || sections_[last_section_].instructions.empty()) return nullptr;
   Recorded& last = sections_[last_section_].instructions.back();
-  if (!last.is_translated()) last = {translated(last, effects_), {}};
-  return last.effects == 0 ? nullptr : &effects_[last.first_effect + last.effects - 1u];
+  if (!last.is_translated()) {
+    last.form = last.may_be_patched() ? Recorded::Form::effects_of_patched : Recorded::Form::effects;
+    last.first_effect = static_cast<std::uint32_t>(effects_.size());
+    append_effects(::asmjit::BaseInst(last.mnemonic), std::span(last.kept).first(last.count), effects_);
+    last.count = static_cast<std::uint8_t>(effects_.size() - last.first_effect);
+  }
+  return last.count == 0 ? nullptr : &effects_[last.first_effect + last.count - 1u];
 }
 
 void TraceRecorder::callee_pops(std::int64_t bytes) noexcept {
@@ -203,7 +275,7 @@ constexpr auto by_place = [](const auto& piece) { return place_of(piece); };
 std::optional<Refusal> find_changed(std::span<const std::uint8_t> bytes,
                                     std::span<const TracedInstruction> instructions) {
   for (const TracedInstruction& i : instructions)
-    if (i.bytes != 0 && i.end <= bytes.size() && check_in(bytes, i) != i.bytes)
+    if (i.bytes != 0 && i.end <= bytes.size() && check_of(bytes.subspan(i.begin, i.end - i.begin)) != i.bytes)
       return Refusal{place_of(i), i.mnemonic, "has other bytes in the buffer than were written for it", {}};
   return std::nullopt;
 }
@@ -255,9 +327,10 @@ void TraceRecorder::append_to(CodeTrace& out) const {
   if (out_of_memory_) throw std::bad_alloc();
   const std::size_t first_effect = out.effects.size();
   const auto first_targets = static_cast<std::int64_t>(out.jump_targets.size());
-  for (const Written& written : sections_) {
+  for (std::uint32_t id = 0; id < sections_.size(); ++id) {
+    const Written& written = sections_[id];
     out.instructions.reserve(out.instructions.size() + written.instructions.size());
-    for (const Recorded& i : written.instructions) out.instructions.push_back(translated(i, out.effects));
+    for (const Recorded& i : written.instructions) out.instructions.push_back(translated(id, i, out.effects));
     out.data.insert(out.data.end(), written.data.begin(), written.data.end());
   }
   for (std::size_t i = first_effect; i < out.effects.size(); ++i)

@@ -4,8 +4,8 @@
 #include <asmjit/x86.h>
 
 #include <array>
-#include <bit>
 #include <cstdint>
+#include <cstring>
 #include <list>
 #include <optional>
 #include <span>
@@ -15,21 +15,16 @@
 #include "jitunwind/adapters/asmjit/asmjit_version_p.h"
 #include "jitunwind/adapters/asmjit/derivation/code_trace_p.h"
 #include "jitunwind/unwind_core/error.h"
-#include "jitunwind/unwind_core/hash.h"
 
 namespace jitunwind::derivation {
-
-/// A check sum that depends on every bit, never 0. It is made of bytes, because a read of a word waits for the writes
-/// of single bytes just before it.
-inline std::uint32_t check_of(std::span<const std::uint8_t> bytes) noexcept {
-  std::uint64_t sum = bytes.size();
-  for (const std::uint8_t byte : bytes) sum = std::rotl(sum, 9) ^ byte;
-  return static_cast<std::uint32_t>(hash_with(0, sum) >> 32) | 1;
-}
 
 /// Exhausted memory makes the trace incomplete, and later queries return an error; nothing is thrown into the emitter.
 class TraceRecorder {
  public:
+  /// A recorder of nothing, with the memory of one that was given back. Null without memory. Both are thread-safe.
+  static TraceRecorder* take() noexcept;
+  static void give_back(TraceRecorder* recorder) noexcept;
+  /// Forgets everything but the memory.
   void reset() noexcept;
 
   /// The bytes of an instruction as written.
@@ -56,35 +51,43 @@ class TraceRecorder {
   bool is_idle() const noexcept { return sections_.empty() && !out_of_memory_; }
 
   /// An instruction, which is translated to effects when somebody asks for them. Until then its operands are kept.
-  struct Recorded : TracedInstruction {
-    /// Plus the number of operands, in place of a number of effects.
-    static constexpr std::uint16_t k_untranslated = 0xff00;
+  struct Recorded {
+    enum class Form : std::uint8_t { operands, effects, effects_of_patched };
     std::array<::asmjit::Operand_, 3> kept;
+    std::uint32_t begin = 0;  ///< offsets in bytes from the start of its section
+    std::uint32_t end = 0;
+    std::uint32_t first_effect = 0;
+    std::uint16_t mnemonic = 0;
+    std::uint8_t count = 0;  ///< of operands or effects
+    Form form = Form::operands;
 
-    bool is_translated() const noexcept { return effects < k_untranslated; }
+    bool is_translated() const noexcept { return form != Form::operands; }
     /// Precondition: not translated.
-    std::span<const ::asmjit::Operand_> operands() const noexcept {
-      return {kept.data(), effects - std::size_t{k_untranslated}};
-    }
+    std::span<const ::asmjit::Operand_> operands() const noexcept { return {kept.data(), count}; }
+    /// Whether asmjit itself fills in some of its bytes later.
+    bool may_be_patched() const noexcept;
   };
-  /// Begins the record of an instruction without prefixes or other options, whose bytes are written next. False: it is
-  /// not the next one of its section, or there is no memory at hand.
+  /// Begins the record of an instruction without prefixes or other options, whose bytes are written next. False: it
+  /// does not follow the others of its section, or there is no memory at hand.
   bool begin(CodePlace place, std::uint32_t id, const ::asmjit::Operand_& o0, const ::asmjit::Operand_& o1,
              const ::asmjit::Operand_& o2) noexcept;
-  /// Ends the record. An instruction without bytes was not written.
-  void end(Bytes bytes) noexcept;
+  /// Ends the record. An instruction without bytes was not written. `room`: bytes of the buffer from its begin on.
+  void end(Bytes bytes, std::size_t room) noexcept;
   /// Records in the order in which they were written.
   struct Written {
     std::vector<Recorded> instructions;
     std::vector<TracedData> data;
+    std::vector<std::uint8_t> bytes;  ///< those of the instructions as written, by their offsets
+    std::uint32_t end = 0;            ///< of the last instruction
   };
   /// The records, if they are of one section and have neither landing pads, handlers nor tables of labels.
   const Written* only_instructions() const noexcept;
   const std::vector<ProcedureStart>& starts() const noexcept { return starts_; }
-  /// Valid until the next call; `memory` keeps effects that are translated now.
-  std::span<const Effect> effects_of(const Recorded& instruction, std::vector<Effect>& memory) const;
-  /// Whether the instruction has other bytes in its section than were written. Precondition: it is inside.
-  static bool has_changed(const Recorded& instruction, Bytes section) noexcept;
+  /// Valid until the next call; one thread at a time.
+  std::span<const Effect> effects_of(const Recorded& instruction) const;
+  /// Whether an instruction has other bytes in its section than were written. Precondition: the records are in the
+  /// order of their places.
+  static bool have_changed(const Written& written, Bytes section) noexcept;
 
   /// The combined trace of all recorders, with labels as `code` has them. Error: bytes of a section of `code` were not
   /// recorded, were written twice, or differ from those of the recorded instruction.
@@ -92,18 +95,22 @@ class TraceRecorder {
                                           const ::asmjit::CodeHolder& code);
 
  private:
+  static constexpr std::size_t k_longest = 16;  // an instruction has 15 bytes at most: Intel SDM, 2.3.11
+
   template <class Record>
   void guarded(Record record) noexcept;
   Written& section(std::uint32_t id);
-  void add(const Recorded& instruction);
-  bool replace(const Recorded& instruction);
-  TracedInstruction translated(const Recorded& instruction, std::vector<Effect>& effects) const;
+  void add(CodePlace place, Bytes bytes, Recorded instruction);
+  static bool replace(Written& written, const Recorded& instruction);
+  TracedInstruction translated(std::uint32_t section, const Recorded& instruction, std::vector<Effect>& effects) const;
   void append_to(CodeTrace& out) const;
   Effect* last_effect();
 
   std::vector<Written> sections_;
-  std::vector<Recorded>* written_last_ = nullptr;  // in last_section_
+  Written spare_;                    // memory for the first of them
+  Written* written_last_ = nullptr;  // sections_[last_section_]
   std::vector<Effect> effects_;
+  mutable std::vector<Effect> translated_now_;  // of effects_of()
   std::vector<EmbeddedLabel> embedded_;
   std::vector<ProcedureStart> starts_;
   std::vector<std::vector<LabelId>> jump_targets_;
@@ -116,25 +123,32 @@ class TraceRecorder {
 inline bool TraceRecorder::begin(CodePlace place, std::uint32_t id, const ::asmjit::Operand_& o0,
                                  const ::asmjit::Operand_& o1, const ::asmjit::Operand_& o2) noexcept {
   namespace v = asmjit_version;
-  std::vector<Recorded>* const all = written_last_;
-  if (!all || last_section_ != place.section || all->empty() || all->size() == all->capacity() ||
-      all->back().begin >= place.offset)
+  Written* const last = written_last_;
+  if (!last || last_section_ != place.section || place.offset < last->end ||
+      place.offset + k_longest > last->bytes.size() || last->instructions.size() == last->instructions.capacity())
     return false;
   const int count = v::is_none(o0) ? 0 : v::is_none(o1) ? 1 : v::is_none(o2) ? 2 : 3;
-  Recorded& one = all->emplace_back();
-  one.section = place.section;
+  Recorded& one = last->instructions.emplace_back();
   one.begin = place.offset;
-  one.effects = static_cast<std::uint16_t>(Recorded::k_untranslated + count);
   one.mnemonic = static_cast<std::uint16_t>(id);
-  one.kept = {o0, o1, o2};
+  one.count = static_cast<std::uint8_t>(count);
+  // gcc assigns operands a member at a time; these are copied as a whole.
+  const std::array<const ::asmjit::Operand_*, 3> all{&o0, &o1, &o2};
+  for (std::size_t i = 0; i < all.size(); ++i)
+    std::memcpy(static_cast<void*>(&one.kept[i]), static_cast<const void*>(all[i]), sizeof one.kept[i]);
   return true;
 }
 
-inline void TraceRecorder::end(Bytes bytes) noexcept {
-  if (bytes.empty()) return written_last_->pop_back();
-  Recorded& one = written_last_->back();
-  one.end = one.begin + static_cast<std::uint32_t>(bytes.size());
-  one.bytes = check_of(bytes);
+inline void TraceRecorder::end(Bytes bytes, std::size_t room) noexcept {
+  Written& last = *written_last_;
+  if (bytes.empty()) return last.instructions.pop_back();
+  Recorded& one = last.instructions.back();
+  one.end = last.end = one.begin + static_cast<std::uint32_t>(bytes.size());
+  // A copy of a fixed size is one instruction. The bytes behind those that were written are not read.
+  if (room >= k_longest) [[likely]]
+    std::memcpy(&last.bytes[one.begin], bytes.data(), k_longest);
+  else
+    std::memcpy(&last.bytes[one.begin], bytes.data(), bytes.size());
 }
 
 }  // namespace jitunwind::derivation

@@ -18,7 +18,15 @@ struct FrameState {
   static constexpr std::int64_t k_entry = 8;  ///< SP at the first instruction: the return address is there
   static constexpr std::int64_t k_no_place = std::numeric_limits<std::int64_t>::min();
   /// The registers that calls preserve, but SP (psABI, figure 3.4).
-  static constexpr std::array<RegNum, 6> k_preserved{3, 6, 12, 13, 14, 15};
+  static constexpr auto k_preserved = [] {
+    std::array<RegNum, 6> out{};
+    std::size_t n = 0;
+#define JITUNWIND_REGISTER(dwarf, name, text, register_class, preserved, ...) \
+  if (preserved) out[n++] = dwarf;
+#include "jitunwind/unwind_core/arch/tables/x86_64_registers.def"
+#undef JITUNWIND_REGISTER
+    return out;
+  }();
 
   std::int64_t sp = k_entry;     ///< the last known place; where is_sp_known is false the frame is found by rbp
   std::int64_t fp = k_no_place;  ///< of the address in rbp, if it is one of this frame

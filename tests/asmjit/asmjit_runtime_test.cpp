@@ -325,6 +325,7 @@ int expect_memory_to_run_out(void (*write)(AsmjitAssembler& a, int number)) {
   bool added = false;
   int refused = 0;
   for (int allocations = 0; !added && allocations < 1000; ++allocations) {
+    const AsmjitAssembler other;  // has the memory that the last emitter left
     g_allocations_left = allocations;
     void* start = nullptr;
     asmjit::Error error = asmjit::kErrorOk;

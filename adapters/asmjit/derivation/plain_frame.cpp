@@ -21,7 +21,8 @@ bool PlainFrame::apply(std::span<const Effect> effects, std::int32_t when, MarkR
   sp_from_fp_ = false;
   for (const Effect& effect : effects)
     if (!apply(effect)) return false;
-  say_changes(before, when, marks);
+  if (before.sp != facts_.sp || before.fp != facts_.fp || before.saved != facts_.saved || sp_from_fp_)
+    say_changes(before, when, marks);
   return true;
 }
 
@@ -75,7 +76,9 @@ bool PlainFrame::apply(const Effect& e) {
 /// Slots below SP end. The registers must have their values again, as the deallocation rule has it.
 bool PlainFrame::move_sp(std::int64_t distance) {
   if (distance < entry_sp_ || distance > k_largest_frame) return false;
+  const bool lowers = distance >= facts_.sp;
   facts_.sp = static_cast<std::int32_t>(distance);
+  if (lowers) return true;
   for (RegSet left = facts_.saved; left != 0; left &= left - 1) {
     const RegNum reg = first_of(left);
     if (facts_.slots[reg] <= facts_.sp) continue;

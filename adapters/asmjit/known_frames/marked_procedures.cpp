@@ -6,9 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "jitunwind/adapters/asmjit/asmjit_access_p.h"
 #include "jitunwind/adapters/asmjit/asmjit_version_p.h"
-#include "jitunwind/adapters/asmjit/builder_replay_p.h"
 #include "jitunwind/adapters/asmjit/derivation/frame_rows_p.h"
 #include "jitunwind/adapters/asmjit/derivation/plain_frame_p.h"
 #include "jitunwind/adapters/asmjit/instruction_effects_p.h"
@@ -27,7 +25,7 @@ class CodeMarker {
   CodeMarker(const TraceRecorder& recorder, const TraceRecorder::Written& written, const CodeHolder& code)
       : recorder_(recorder), written_(written), code_(code) {}
 
-  [[gnu::flatten]] bool run();
+  bool run();
   std::list<MarkedProcedure> take() { return std::move(procedures_); }
 
  private:
@@ -57,7 +55,7 @@ class CodeMarker {
   bool arrive_at(Point& point);
   bool begin_procedure(std::uint32_t offset, const std::string& name);
   bool is_quiet(const TraceRecorder::Recorded& instruction);
-  bool execute(const TraceRecorder::Recorded& instruction);
+  [[gnu::flatten]] bool execute(const TraceRecorder::Recorded& instruction);
   bool leave(const Effect& effect, std::uint32_t behind);
   bool go_to(LabelId label);
   bool call(LabelId label, std::uint32_t behind);
@@ -68,8 +66,11 @@ class CodeMarker {
   std::size_t labelled_state();
   MarkRecorder& marks() { return procedures_.back().marks; }
   /// The time of directives that are in force from the offset on.
-  std::int32_t time_before(std::uint32_t offset) const {
-    return static_cast<std::int32_t>(offset - procedures_.back().begin) - 1;
+  std::int32_t time_before(std::uint32_t offset) const { return static_cast<std::int32_t>(offset - begin_) - 1; }
+  /// Derives the registers that no quiet instruction may name from the state.
+  void watch() {
+    addresses_ = frame_.addresses();
+    relied_on_ = frame_.relied_on();
   }
 
   const TraceRecorder& recorder_;
@@ -81,12 +82,15 @@ class CodeMarker {
   std::pmr::vector<std::size_t> point_of_{&pool_};  // by label
   std::pmr::vector<State> states_{&pool_};
   std::list<MarkedProcedure> procedures_;
-  std::vector<Effect> effects_;
   const std::span<const RegSet> implicit_ = implicit_changes();
   PlainFrame frame_{arch::x86_64, abi_preserved(arch::x86_64)};
+  RegSet addresses_ = 0, relied_on_ = 0;  // of frame_
   std::size_t next_point_ = 0;
   std::size_t next_data_ = 0;
+  std::uint32_t next_offset_ = 0;     // of that point; at first of the begin
+  std::uint32_t begin_ = 0;           // of the procedure
   std::uint32_t end_ = 0;             // of the bytes passed
+  std::uint32_t reached_end_ = 0;     // of those that a path leads to
   std::size_t state_ = k_none;        // number of the present state
   std::int32_t changed_at_ = -1;      // time of the last directive
   std::size_t assumptions_ = 0;       // numbered from 1
@@ -102,18 +106,23 @@ bool CodeMarker::run() {
   if (!add_points()) return false;
   const std::span<const std::uint8_t> bytes = v::section_bytes(code_, 0);
   for (const TraceRecorder::Recorded& i : written_.instructions) {
-    if ((i.begin != end_ && !skip_data(i.begin)) || i.end > bytes.size()) return false;
-    if (!arrive(i.begin)) return false;
+    if (i.begin != end_ && !skip_data(i.begin)) return false;
+    if (i.begin >= next_offset_ && !arrive(i.begin)) return false;
     end_ = i.end;
-    if (is_reached_) procedures_.back().end = i.end;
+    if (is_reached_) reached_end_ = i.end;
     if (i.mnemonic == k_padding) continue;
-    if (!is_reached_ || TraceRecorder::has_changed(i, bytes) || !execute(i)) return false;
-    if (marks().ops().size() > k_max_ops) return false;
+    if (!is_reached_) return false;
+    if (is_quiet(i))
+      is_behind_call_ = false;
+    else if (!execute(i))
+      return false;
   }
   const auto is_missed = [](const Point& p) { return !p.passed && (p.called || p.state != k_none); };
+  if (procedures_.empty()) return false;
+  procedures_.back().end = reached_end_;
   return skip_data(static_cast<std::uint32_t>(bytes.size())) && next_data_ == written_.data.size() &&
-         !procedures_.empty() && open_assumptions_ == 0 && !(takes_address_ && jumps_anywhere_) &&
-         std::ranges::none_of(points_, is_missed);
+         open_assumptions_ == 0 && !(takes_address_ && jumps_anywhere_) && std::ranges::none_of(points_, is_missed) &&
+         !TraceRecorder::have_changed(written_, bytes);
 }
 
 /// False: a procedure has another convention than the psABI's, or there is code in other sections.
@@ -156,10 +165,14 @@ bool CodeMarker::skip_data(std::uint32_t to) {
   return end_ == to;
 }
 
+/// Passes the points up to the offset, at which an instruction begins. A procedure begins at 0, point or not.
 bool CodeMarker::arrive(std::uint32_t offset) {
   while (next_point_ < points_.size() && points_[next_point_].offset < offset) ++next_point_;
-  if (next_point_ < points_.size() && points_[next_point_].offset == offset) return arrive_at(points_[next_point_++]);
-  return offset != 0 || begin_procedure(offset, {});
+  const bool is_there = next_point_ < points_.size() && points_[next_point_].offset == offset;
+  if (is_there ? !arrive_at(points_[next_point_++]) : offset == 0 && !begin_procedure(offset, {})) return false;
+  next_offset_ = next_point_ < points_.size() ? points_[next_point_].offset : UINT32_MAX;
+  watch();
+  return true;
 }
 
 bool CodeMarker::arrive_at(Point& point) {
@@ -194,9 +207,9 @@ bool CodeMarker::arrive_at(Point& point) {
 }
 
 bool CodeMarker::begin_procedure(std::uint32_t offset, const std::string& name) {
-  MarkedProcedure& procedure = procedures_.emplace_back();
-  procedure.name = name;
-  procedure.begin = offset;
+  if (!procedures_.empty()) procedures_.back().end = reached_end_;
+  procedures_.emplace_back(name, offset);
+  begin_ = offset;
   frame_ = PlainFrame(arch::x86_64, abi_preserved(arch::x86_64));
   state_ = k_none;
   changed_at_ = -1;
@@ -221,23 +234,26 @@ std::size_t CodeMarker::labelled_state() {
 
 /// Most instructions do nothing to a frame but to change registers that were saved, or that callers do not rely on.
 bool CodeMarker::is_quiet(const TraceRecorder::Recorded& i) {
-  if (i.is_translated() || (implicit_[i.mnemonic] & frame_.relied_on()) != 0) return false;
+  if (i.is_translated() || (implicit_[i.mnemonic] & relied_on_) != 0) return false;
   const NamedRegisters named = named_registers(i.operands());
   const RegSet changed = named.operands | implicit_[i.mnemonic];
-  if ((named.bases & frame_.addresses()) != 0 || (changed & frame_.relied_on()) != 0) return false;
+  if (((named.bases & addresses_) | (changed & relied_on_)) != 0) return false;
   frame_.change(changed);
   return true;
 }
 
 bool CodeMarker::execute(const TraceRecorder::Recorded& i) {
   is_behind_call_ = false;
-  if (is_quiet(i)) return true;
-  const std::span<const Effect> effects = recorder_.effects_of(i, effects_);
+  Effect one;
+  const bool is_common = !i.is_translated() && common_effect(i.mnemonic, i.operands(), one);
+  const std::span<const Effect> effects = is_common ? std::span(&one, 1) : recorder_.effects_of(i);
   if (effects.empty()) return true;
-  const std::size_t before = marks().ops().size();
-  if (!frame_.apply(effects, time_before(i.end), marks())) return false;
-  if (marks().ops().size() != before) changed_at_ = time_before(i.end), state_ = k_none;
-  return leave(effects.back(), i.end);
+  MarkRecorder& marks = this->marks();
+  const std::size_t before = marks.ops().size();
+  if (!frame_.apply(effects, time_before(i.end), marks)) return false;
+  if (marks.ops().size() != before) changed_at_ = time_before(i.end), state_ = k_none;
+  watch();
+  return leave(effects.back(), i.end) && marks.ops().size() <= k_max_ops;
 }
 
 bool CodeMarker::leave(const Effect& e, std::uint32_t behind) {
@@ -297,34 +313,11 @@ bool CodeMarker::call(LabelId label, std::uint32_t behind) {
 
 }  // namespace
 
-std::list<MarkedProcedure> mark_procedures(const CodeHolder& code) {
-  std::list<MarkedProcedure> out;
-  if (code.arch() != ::asmjit::Arch::kX64) return out;
-  const auto mark = [&](const TraceRecorder& recorder, const CodeHolder& written_to) {
-    const TraceRecorder::Written* const written = recorder.only_instructions();
-    if (!written) return;
-    CodeMarker marker(recorder, *written, written_to);
-    if (marker.run()) out = marker.take();
-  };
-  const TraceRecorder* recorder = nullptr;
-  ::asmjit::BaseBuilder* builder = nullptr;
-  int assemblers = 0, builders = 0;
-  v::visit_emitters(code, [&](::asmjit::BaseEmitter& emitter) {
-    if (AsmjitAssembler* const assembler = AsmjitAccess::find_assembler(emitter)) {
-      const TraceRecorder* const its = AsmjitAccess::recorder(*assembler);
-      if (its && its->is_idle()) return;
-      recorder = its;
-      ++assemblers;
-    } else if (v::is_builder(emitter) && v::has_nodes(*emitter.as<::asmjit::BaseBuilder>())) {
-      builder = emitter.as<::asmjit::BaseBuilder>();
-      ++builders;
-    }
-  });
-  if (recorder && assemblers == 1)
-    mark(*recorder, code);
-  else if (assemblers == 0 && builders == 1 && !v::is_compiler(*builder))
-    (void)replay(*builder, code, mark);
-  return out;
+std::list<MarkedProcedure> mark_procedures(const CodeWriters::Record& record) {
+  const TraceRecorder::Written* const written = record.recorder ? record.recorder->only_instructions() : nullptr;
+  if (!written) return {};
+  CodeMarker marker(*record.recorder, *written, *record.code);
+  return marker.run() ? marker.take() : std::list<MarkedProcedure>();
 }
 
 }  // namespace jitunwind::derivation

@@ -2,12 +2,11 @@
 // bytes, records the directives of each.
 #pragma once
 
-#include <asmjit/x86.h>
-
 #include <cstdint>
 #include <list>
 #include <string>
 
+#include "jitunwind/adapters/asmjit/code_writers_p.h"
 #include "jitunwind/builders/draft/mark_recorder.h"
 #include "jitunwind/unwind_core/arch/arch.h"
 
@@ -15,15 +14,18 @@ namespace jitunwind::derivation {
 
 /// Offsets in bytes from the start of the code; `end` is exclusive.
 struct MarkedProcedure {
+  MarkedProcedure(const std::string& its_name, std::uint64_t at) : name(its_name), begin(at) {}
+
   std::string name;
-  std::uint64_t begin = 0;
+  std::uint64_t begin;
   std::uint64_t end = 0;
   MarkRecorder marks{arch::x86_64};
 };
 
-/// Marks all procedures of a code. Empty: FrameAnalysis has to follow it. That is so for whatever PlainFrame does not
-/// know, for paths that meet with different frames, for jumps to unknown places with the frame in place, for landing
-/// pads, and for all that is refused. Throws std::bad_alloc. Thread-safe as describe_asmjit().
-std::list<MarkedProcedure> mark_procedures(const ::asmjit::CodeHolder& code);
+/// Marks all procedures of a code by its only record. Empty: there is none, or FrameAnalysis has to follow it. That is
+/// so for whatever PlainFrame does not know, for paths that meet with different frames, for jumps to unknown places
+/// with the frame in place, for landing pads, and for all that is refused. Throws std::bad_alloc. Thread-safe as
+/// describe_asmjit().
+std::list<MarkedProcedure> mark_procedures(const CodeWriters::Record& record);
 
 }  // namespace jitunwind::derivation
