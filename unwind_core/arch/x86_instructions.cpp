@@ -44,6 +44,9 @@ std::uint32_t written_reg(const Parts& p, bool is_byte) { return bit_of(p, is_by
 constexpr Opcodes k_moves_si{{0x6e, 0x6f}, {0xa4, 0xa7}, {0xac, 0xad}};
 constexpr Opcodes k_moves_di{{0x6c, 0x6d}, {0xa4, 0xa7}, {0xaa, 0xab}, {0xae, 0xaf}};
 
+constexpr Opcodes k_writes_whole_reg{{0x69, 0x69}, {0x6b, 0x6b}, {0x8d, 0x8d}, {0xc4, 0xc5}};  // imul, lea, les, lds
+constexpr Opcodes k_stores{{0x88, 0x89}, {0xc0, 0xc1}, {0xc6, 0xc7}, {0xd0, 0xd3}};  // and shifts
+
 /// Registers that calls preserve in neither mode are omitted if an instruction writes them without naming them.
 std::uint32_t written_one_byte(const Parts& p) {
   const unsigned op = p.opcode;
@@ -53,49 +56,15 @@ std::uint32_t written_one_byte(const Parts& p) {
     return (op & 2) != 0 ? written_reg(p, is_byte) : written_rm(p, is_byte);
   }
   if (!p.is_64 && op >= 0x40 && op <= 0x4f) return bit_of(p, op & 7);
-  switch (op) {
-    case 0x63:  // in 32-bit mode arpl
-      return p.is_64 ? written_reg(p, false) : written_rm(p, false);
-    case 0x69:
-    case 0x6b:
-    case 0x8d:
-      return written_reg(p, false);
-    case 0x80:
-    case 0x81:
-    case 0x82:
-    case 0x83:
-      return p.group() == 7 ? 0 : written_rm(p, is_byte);
-    case 0x86:
-    case 0x87:
-      return written_rm(p, is_byte) | written_reg(p, is_byte);
-    case 0x88:
-    case 0x89:
-    case 0xc6:
-    case 0xc7:
-    case 0xc0:
-    case 0xc1:
-    case 0xd0:
-    case 0xd1:
-    case 0xd2:
-    case 0xd3:
-      return written_rm(p, is_byte);
-    case 0x8a:
-    case 0x8b:
-      return written_reg(p, is_byte);
-    case 0x8c:
-      return written_rm(p, false);
-    case 0xc4:  // les, lds
-    case 0xc5:
-      return written_reg(p, false);
-    case 0xf6:
-    case 0xf7:
-      return p.group() == 2 || p.group() == 3 ? written_rm(p, is_byte) : 0;
-    case 0xfe:
-    case 0xff:
-      return p.group() <= 1 ? written_rm(p, is_byte) : 0;
-    default:
-      break;
-  }
+  if (op == 0x63) return p.is_64 ? written_reg(p, false) : written_rm(p, false);  // in 32-bit mode arpl
+  if (op >= 0x80 && op <= 0x83) return p.group() == 7 ? 0 : written_rm(p, is_byte);
+  if (op == 0x8c) return written_rm(p, false);
+  if (op == 0xf6 || op == 0xf7) return p.group() == 2 || p.group() == 3 ? written_rm(p, is_byte) : 0;
+  if (op == 0xfe || op == 0xff) return p.group() <= 1 ? written_rm(p, is_byte) : 0;
+  if (k_writes_whole_reg.has(op)) return written_reg(p, false);
+  if (op == 0x86 || op == 0x87) return written_rm(p, is_byte) | written_reg(p, is_byte);
+  if (k_stores.has(op)) return written_rm(p, is_byte);
+  if (op == 0x8a || op == 0x8b) return written_reg(p, is_byte);
   if (op >= 0x90 && op <= 0x97) return op == 0x90 && p.b == 0 ? 0 : bit_of(p, (op & 7) | p.b);
   if (op >= 0xb0 && op <= 0xb7) return bit_of(p, byte_register(p, (op & 7) | p.b));
   if (op >= 0xb8 && op <= 0xbf) return bit_of(p, (op & 7) | p.b);
@@ -254,25 +223,10 @@ MachineInstruction push_or_pop_all(const Parts& p, Effect effect) {
   return i;
 }
 
-/// Instructions of 32-bit mode alone; unknown: none of them.
+/// Instructions of 32-bit mode alone: those of segment registers, and of all general ones.
 MachineInstruction one_byte_32(const Parts& p) {
-  switch (p.opcode) {
-    case 0x06:
-    case 0x0e:
-    case 0x16:
-    case 0x1e:
-      return push_or_pop(p, Effect::push, k_no_reg);
-    case 0x07:
-    case 0x17:
-    case 0x1f:
-      return push_or_pop(p, Effect::pop, k_no_reg);
-    case 0x60:
-      return push_or_pop_all(p, Effect::push);
-    case 0x61:
-      return push_or_pop_all(p, Effect::pop);
-    default:
-      return with_effect(Effect::unknown);
-  }
+  if (p.opcode == 0x60 || p.opcode == 0x61) return push_or_pop_all(p, p.opcode == 0x60 ? Effect::push : Effect::pop);
+  return push_or_pop(p, (p.opcode & 1) == 0 ? Effect::push : Effect::pop, k_no_reg);
 }
 constexpr Opcodes k_only_32{{0x06, 0x07}, {0x0e, 0x0e}, {0x16, 0x17}, {0x1e, 0x1f}, {0x60, 0x61}};
 
