@@ -3,7 +3,6 @@
 GDB or by the kernel, and runs the debugger, whose argument CORE is replaced by its path; ends as that does, or with 77 and
 "not run: " and why where this machine's kernel gives no core files. damage: one that GDB wrote, once for each way to damage
 its list; the environment's DAMAGE says which."""
-import glob
 import os
 import re
 import shutil
@@ -11,6 +10,9 @@ import struct
 import subprocess
 import sys
 import tempfile
+
+sys.dont_write_bytecode = True  # into the source tree
+import core_files  # noqa: E402
 
 
 def gdb(*arguments, **how):
@@ -57,31 +59,6 @@ def damages(newest, oldest):
             'name': (oldest + NAME, WILD), 'regions': (newest + REGIONS, WILD), 'self': (newest + REGIONS, newest)}
 
 
-def not_run(reason):
-    print('\nnot run: ' + reason)
-    sys.exit(77)
-
-
-def by_kernel(command, folder):
-    """core(5)."""
-    with open('/proc/sys/kernel/core_pattern') as file:
-        pattern = file.read().rstrip('\n')
-    if pattern.startswith('|'):
-        not_run('the kernel gives cores to a program: kernel.core_pattern is %r' % pattern)
-    program = subprocess.Popen(['sh', '-c', 'ulimit -c "$(ulimit -H -c)" && exec "$@"', 'sh', *command], cwd=folder)
-    _, status = os.waitpid(program.pid, 0)
-    if not os.WIFSIGNALED(status):
-        sys.exit('the program ended with status %#x' % status)
-    if not os.WCOREDUMP(status):
-        limit = subprocess.run(['sh', '-c', 'ulimit -H -c'], stdout=subprocess.PIPE, text=True).stdout.strip()
-        not_run('the kernel wrote no core: kernel.core_pattern is %r, the hard limit %s' % (pattern, limit))
-    name = re.sub('%.', '*', pattern.replace('%p', str(program.pid)))
-    found = glob.glob(os.path.join(folder, name)) + glob.glob(os.path.join(folder, '%s.%d' % (name, program.pid)))
-    if not found:
-        not_run('there is no file where kernel.core_pattern says, %r' % pattern)
-    return max(found, key=os.path.getmtime)
-
-
 def judge(debugger, core, **how):
     return subprocess.run([core if word == 'CORE' else word for word in debugger], stdin=subprocess.DEVNULL, **how)
 
@@ -103,7 +80,11 @@ def judge_damaged(debugger, core, program):
 who, *command = sys.argv[1:]
 command, debugger = command[:command.index('--')], command[command.index('--') + 1:]
 with tempfile.TemporaryDirectory() as folder:
-    core = by_kernel(command, folder) if who == 'kernel' else by_gdb(command, folder)
+    try:
+        core = core_files.by_kernel(command, folder) if who == 'kernel' else by_gdb(command, folder)
+    except core_files.NotWritten as reason:
+        print('\nnot run: %s' % reason)
+        sys.exit(77)
     try:
         if who == 'damage':
             judge_damaged(debugger, core, command[0])
