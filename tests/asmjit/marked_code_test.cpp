@@ -203,6 +203,34 @@ std::optional<std::uint32_t> find_wrong_row(const derivation::CodeTrace& trace, 
   return wrong;
 }
 
+bool is_marked(const asmjit::CodeHolder& code) {
+  return !derivation::mark_procedures(derivation::CodeWriters(code).only_record()).empty();
+}
+
+TEST(MarkedCode, HasTheBytesThatWereWritten) {
+  WrittenCode w;
+  const Label exit = new_label(w.a);
+  w.a.push(rbx);
+  w.a.test(rdi, rdi);
+  const std::size_t jump = w.a.offset();
+  w.a.jz(exit);
+  const std::size_t behind = w.a.offset();
+  w.a.mov(rax, ptr(rdi, 0x1234));
+  w.a.mov(rbx, 0x1122334455667788);
+  w.a.bind(exit);
+  w.a.pop(rbx);
+  w.a.ret();
+  ASSERT_TRUE(is_marked(w.code));
+  const std::size_t size = w.a.offset();
+  for (std::size_t at = 0; at < size; ++at) {
+    std::uint8_t& byte = text_section(w.code)->data()[at];
+    byte ^= 0x10;
+    EXPECT_EQ(is_marked(w.code), at >= jump && at < behind) << "asmjit itself fills in jumps alone: +" << at;
+    byte ^= 0x10;
+  }
+  EXPECT_TRUE(is_marked(w.code));
+}
+
 TEST(MarkedCode, HasRightRowsOrNone) {
   constexpr std::size_t k_functions = 3000;
   std::mt19937 random(7);
@@ -211,11 +239,11 @@ TEST(MarkedCode, HasRightRowsOrNone) {
     WrittenCode w;
     RandomFunction(w.a, random).write();
     const AsmjitDescription description = describe_asmjit(w.code);
-    const bool is_marked = !derivation::mark_procedures(derivation::CodeWriters(w.code).only_record()).empty();
-    ASSERT_FALSE(is_marked && !description.complete()) << description.text();
+    const bool has_marks = is_marked(w.code);
+    ASSERT_FALSE(has_marks && !description.complete()) << description.text();
     described += description.complete();
-    marked += is_marked;
-    if (!is_marked) continue;
+    marked += has_marks;
+    if (!has_marks) continue;
     std::uint8_t* start = nullptr;
     ASSERT_EQ(w.runtime.add(&start, &w.code), asmjit::kErrorOk);
     const derivation::TraceRecorder* const recorder = AsmjitAccess::recorder(w.a);
