@@ -26,7 +26,6 @@ std::uint64_t now() noexcept {
 }
 
 std::uint32_t own_thread() noexcept { return static_cast<std::uint32_t>(::syscall(SYS_gettid)); }
-std::uint32_t own_process() noexcept { return static_cast<std::uint32_t>(::getpid()); }
 
 /// A record in a vector that grows by what is written.
 class Record {
@@ -102,7 +101,8 @@ void put_frames(std::vector<std::byte>& into, const CopiedProcedure& code) {
 }  // namespace
 
 Status DumpWriter::open(std::string folder, std::uint64_t most_bytes) {
-  folder += "/jit-" + std::to_string(::getpid()) + ".dump";
+  process_ = static_cast<std::uint32_t>(::getpid());
+  folder += "/jit-" + std::to_string(process_) + ".dump";
   if (const Status opened = file_.open(std::move(folder), most_bytes, IfBegun::refuse); !opened) return opened;
   marker_ = ::mmap(nullptr, k_page_size, PROT_READ | PROT_EXEC, MAP_PRIVATE, file_.number(), 0);
   if (marker_ == MAP_FAILED) {
@@ -113,7 +113,7 @@ Status DumpWriter::open(std::string folder, std::uint64_t most_bytes) {
   std::array<std::byte, jitdump::k_header> header;
   ByteWriter out(header, local_space().arch.big_endian);
   out.u32(jitdump::k_magic), out.u32(jitdump::k_version), out.u32(jitdump::k_header);
-  out.u32(local_space().arch.elf_machine), out.u32(jitdump::k_own_padding), out.u32(own_process());
+  out.u32(local_space().arch.elf_machine), out.u32(jitdump::k_own_padding), out.u32(process_);
   out.u64(now()), out.u64(0);
   return append(header);
 }
@@ -136,7 +136,7 @@ Status DumpWriter::write(const CopiedProcedure& code) {
   if (space.memory.read(code.code.begin, bytes, window) != bytes.size())
     return Error{ErrorCode::unreadable_memory, code.code.begin, "code for a dump"};
   Record record(record_, jitdump::k_load);
-  record.u32(own_process()), record.u32(own_thread());
+  record.u32(process_), record.u32(own_thread());
   record.u64(code.code.begin), record.u64(code.code.begin), record.u64(size), record.u64(index_++);
   record.text(perf_name(code.name));
   record.bytes(bytes);

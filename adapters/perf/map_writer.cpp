@@ -6,11 +6,12 @@
 #include <cstdio>
 
 #include "jitunwind/adapters/perf/writers_p.h"
+#include "jitunwind/sdk/dialects/perf_map.h"
 
 namespace jitunwind {
 
 std::string perf_name(std::string_view name) {
-  if (name.empty()) return "[jit]";
+  if (name.empty()) return std::string(k_nameless);
   std::string text(name);
   const auto is_control = [](unsigned char byte) { return byte < 0x20 || byte == 0x7f; };
   std::replace_if(text.begin(), text.end(), is_control, '?');

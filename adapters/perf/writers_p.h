@@ -13,7 +13,7 @@
 
 namespace jitunwind {
 
-/// A name as files have it: control characters would end a line, or be obeyed by a terminal. "[jit]" without one.
+/// A name as files have it: control characters would end a line, or be obeyed by a terminal. k_nameless without one.
 std::string perf_name(std::string_view name);
 
 /// /tmp/perf-PID.map: perf and others look for it there, in the process's own root and namespace. Several may write one
@@ -47,6 +47,7 @@ class DumpWriter {
   Status append(std::span<const std::byte> bytes) noexcept;
 
   OutputFile file_;
+  std::uint32_t process_ = 0;
   void* marker_ = nullptr;
   std::uint64_t index_ = 0;
   std::vector<std::byte> record_;

@@ -18,6 +18,9 @@ struct NamedCode {
   std::string_view name{};  ///< any bytes but NUL and line feed; valid during the call
 };
 
+/// The name of code without one in a map that this library writes (attach_perf()).
+inline constexpr std::string_view k_nameless = "[jit]";
+
 /// Reads a map as it grows, in pieces of any size. A line counts once its line feed has come. Lines of another form are
 /// skipped and counted. Not thread-safe; allocates as much as one line takes.
 class PerfMapReader {

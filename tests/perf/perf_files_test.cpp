@@ -16,8 +16,12 @@
 #include "jitunwind/adapters/listen/listen.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/rows/row_text.h"
+#include "tests/listen/told_frame.h"
 #include "tests/perf/perf_files.h"
 #include "tests/support/jit_frame.h"
+
+extern "C" void __register_frame(void*);
+extern "C" void __deregister_frame(void*);
 
 namespace jitunwind::test {
 namespace {
@@ -203,6 +207,29 @@ TEST(PerfFiles, AreNotHeard) {
   const auto lines = lines_of_map(perf.map());
   EXPECT_EQ(std::ranges::count(names_of(lines), "heard"), 1);
   say_gone(Dialect::itt, {0x31000000, 0x31000040});
+  listen(0);
+}
+
+/// Frames that an engine announces are written, and what is written of them is no further announcement.
+TEST(PerfFiles, HaveWhatIsHeardOnce) {
+  const ExecutableCopy code(calling_frame());
+  EhFrame frames;
+  put_calling_frame(frames, code);
+  listen(static_cast<std::uint32_t>(Dialect::maps));
+  const AttachedPerf perf;
+  void* const section = reinterpret_cast<void*>(static_cast<std::uintptr_t>(frames.placed().begin));
+  __register_frame(section);
+  for (int i = 0; i != 150; ++i) ::usleep(10'000);
+  EXPECT_EQ(lines_of_map(perf.map()).size(), 1u);
+  const auto loaded = loaded_by_dump(perf.dump());
+  EXPECT_EQ(loaded.size(), 1u);
+  EXPECT_EQ(listen_status().names, 0u);
+  const auto begin = reinterpret_cast<std::uintptr_t>(code.begin());
+  say_name(Dialect::maps, {begin, begin + code.size()}, "named");
+  for (int i = 0; i != 150; ++i) ::usleep(10'000);
+  EXPECT_EQ(names_of(lines_of_map(perf.map())), (std::vector<std::string>{"[jit]", "named"}));
+  EXPECT_EQ(loaded_by_dump(perf.dump()).size(), 2u);
+  __deregister_frame(section);
   listen(0);
 }
 

@@ -106,8 +106,9 @@ MapFollower::MapFollower() : file_("/tmp/perf-" + std::to_string(::getpid()) + "
 /// Another user may have created the file before this process got its number.
 void MapFollower::look(uid_t owner) {
   const auto take = [this](std::span<const std::byte> piece) {
-    reader_.read({reinterpret_cast<const char*>(piece.data()), piece.size()},
-                 [](const NamedCode& said) { name_code(said.code, said.name); });
+    reader_.read({reinterpret_cast<const char*>(piece.data()), piece.size()}, [](const NamedCode& said) {
+      if (said.name != k_nameless) name_code(said.code, said.name);
+    });
   };
   (void)file_.read(~std::uint64_t{0}, owner, take, [this] { reader_.restart(); });
 }

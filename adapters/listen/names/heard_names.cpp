@@ -178,13 +178,13 @@ void describe_code(const AddrRange& code, std::string_view name, Addr fde) noexc
     if (++names_since_look % k_calls_to_a_look == 0) look_at_next(1);
     if (names().size() >= k_most_names) return note(ErrorCode::out_of_memory, code.begin, "too many names");
     if (is_registered_by_others(code.begin)) return;
+    // A description that is known stays what it is, which says whether its memory must be probed.
+    const Named* const known = fde == 0 ? find_named(code) : nullptr;
+    if (known != nullptr && name.substr(0, k_longest_told_name) == known->name()) return;
     unw_dyn_info_t info;
     if (find_told(code.begin, info)) {
       if (name.empty()) return;
     } else {
-      // A description that is known stays what it is, which says whether its memory must be probed.
-      const Named* const known = fde == 0 ? find_named(code) : nullptr;
-      if (known != nullptr && name.substr(0, k_longest_told_name) == known->name()) return;
       info = known != nullptr ? known->info : procedure_without_personality(code, fde);
     }
     forget_overlapped({info.start_ip, info.end_ip}, info.start_ip);
