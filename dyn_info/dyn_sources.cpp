@@ -8,7 +8,6 @@
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/dyn_info/row_listener_internal.h"
 #include "jitunwind/unwind_core/address_space.h"
-#include "jitunwind/unwind_core/kept/compact_row_internal.h"
 #include "jitunwind/unwind_core/memory/local.h"
 
 namespace jitunwind {
@@ -19,34 +18,33 @@ constinit const LocalMemory k_memory;
 
 constexpr Error k_no_hold{ErrorCode::too_deep, 0, "look-ups of registered procedures nested too deeply"};
 
-bool find_compact(const unw_dyn_info_t& info, Addr at, CompactAnswer& answer, FrameRow& row) noexcept {
-  answer.is_found = find_compact_row(info, answer.layout, at, answer.row, row.range);
-  if (!answer.is_found) return false;
-  row.origin = RowOrigin::dyn_directives;
-  row.keeps_by = KeepsBy::code;
+bool find_compact(const unw_dyn_info_t& info, Addr at, AnyRow& out) noexcept {
+  if (!find_compact_row(info, *out.layout, at, out.compact, out.full.range)) return false;
+  out.full.origin = RowOrigin::dyn_directives;
+  out.full.keeps_by = KeepsBy::code;
   return true;
 }
 
 class RegisteredProcedures final : public Procedures {
  public:
   constexpr RegisteredProcedures() = default;
-  [[gnu::noinline]] Result<RowAnswer> ask(Addr at, Lookup& lookup, FrameRow& row,
-                                          DirectiveOutcome& outcome) const noexcept override {
+  [[gnu::noinline]] Result<ProcedureAnswer> ask(Addr at, Lookup& lookup, AnyRow& row,
+                                                OutcomeRoom& room) const noexcept override {
     const ProcedureHold hold(at);
     if (hold.failed()) return k_no_hold;
-    if (!hold.info() || matches_nothing(*hold.info(), lookup.space.arch)) return RowAnswer::none;
+    if (!hold.info() || matches_nothing(*hold.info(), lookup.space.arch)) return ProcedureAnswer::none;
     // Nothing comes between the row and its place, because both are of what is held.
-    if (lookup.compact) lookup.alike = place_of(hold, at).at();
-    if (lookup.compact && find_compact(*hold.info(), at, *lookup.compact, row)) return RowAnswer::row;
-    return ask_procedure(*hold.info(), parts_of_registered(*hold.info()), at, lookup, row, outcome);
+    if (row.layout) row.alike = place_of(hold, at);
+    if (row.layout && find_compact(*hold.info(), at, row)) return ProcedureAnswer::compact;
+    return ask_procedure(*hold.info(), parts_of_registered(*hold.info()), at, lookup, row, room);
   }
 };
 constexpr RegisteredProcedures k_registered;
 
-class DynRowSource final : public RowSource {
+class DynRowSource final : public AnyRowSource {
  public:
-  [[gnu::hot]] Found find_row(Lookup& lookup, FrameRow& out) const noexcept override {
-    if (!registered_span.may_cover(lookup.at.lookup())) return false;
+  [[gnu::hot]] RowAnswer find_any_row(Lookup& lookup, AnyRow& out) const noexcept override {
+    if (!registered_span.may_cover(lookup.at.lookup())) return RowAnswer::none;
     return jitunwind::find_row(k_registered, lookup, out);
   }
   Found find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept override {

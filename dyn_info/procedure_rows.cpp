@@ -9,7 +9,6 @@
 #include "jitunwind/dyn_info/own_fde_internal.h"
 #include "jitunwind/dyn_info/row_listener_internal.h"
 #include "jitunwind/unwind_core/address_space.h"
-#include "jitunwind/unwind_core/kept/compact_row_internal.h"
 #include "jitunwind/unwind_core/memory/local.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
 #include "jitunwind/unwind_core/sources/cfi/compact_cfi_internal.h"
@@ -66,21 +65,20 @@ Found find_entry(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr
 }
 
 /// The function is separate from that of directives, so that their stacks do not add up.
-[[gnu::noinline]] Found table_row(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at, Lookup& lookup,
-                                  FrameRow& out) noexcept {
+[[gnu::noinline]] Result<ProcedureAnswer> table_row(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at,
+                                                    Lookup& lookup, AnyRow& out) noexcept {
   TableEntry entry(info, lookup.space.arch);
   const Found found = find_entry(info, parts, at, lookup.window, entry);
-  if (!found || !*found) return found;
-  CompactAnswer* const compact = lookup.compact;
-  if (compact && find_compact_row(entry.fde, compact->layout, at, compact->row, out.range)) {
-    compact->is_found = true;
-  } else {
-    if (const Status row = row_at(entry.fde, entry.context, at, out); !row) return row.error();
-    if (!out.own_expressions()) return Error{ErrorCode::row_too_wide, entry.fde.address, "expressions of a row"};
+  if (!found) return found.error();
+  if (!*found) return ProcedureAnswer::none;
+  const bool is_compact = out.layout && find_compact_row(entry.fde, *out.layout, at, out.compact, out.full.range);
+  if (!is_compact) {
+    if (const Status row = row_at(entry.fde, entry.context, at, out.full); !row) return row.error();
+    if (!out.full.own_expressions()) return Error{ErrorCode::row_too_wide, entry.fde.address, "expressions of a row"};
   }
-  out.origin = RowOrigin::dyn_table;
-  out.keeps_by = KeepsBy::code;
-  return true;
+  out.full.origin = RowOrigin::dyn_table;
+  out.full.keeps_by = KeepsBy::code;
+  return is_compact ? ProcedureAnswer::compact : ProcedureAnswer::full;
 }
 
 void read_dynamic_procedure(const unw_dyn_info_t& info, const RegionReader& regions, ProcedureInfo& out) noexcept {
@@ -103,20 +101,15 @@ bool matches_nothing(const AddrRange& code, const Arch& arch) noexcept {
   return code.empty() || code.size() % arch.unit != 0;
 }
 
-Result<RowAnswer> ask_procedure(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at, Lookup& lookup,
-                                FrameRow& row, DirectiveOutcome& outcome) noexcept {
-  if (info.format == UNW_INFO_FORMAT_DYNAMIC) {
-    const Addr regions = address_of(info.u.pi.regions);
-    const Arch& arch = lookup.space.arch;
-    if (const Status ran = run_directives(parts.regions, regions, {info.start_ip, info.end_ip}, arch, at, outcome);
-        !ran)
-      return ran.error();
-    row.keeps_by = KeepsBy::code;
-    return RowAnswer::directives;
-  }
-  const Found found = table_row(info, parts, at, lookup, row);
-  if (!found) return found.error();
-  return *found ? RowAnswer::row : RowAnswer::none;
+Result<ProcedureAnswer> ask_procedure(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at,
+                                      Lookup& lookup, AnyRow& row, OutcomeRoom& room) noexcept {
+  if (info.format != UNW_INFO_FORMAT_DYNAMIC) return table_row(info, parts, at, lookup, row);
+  const AddrRange code{info.start_ip, info.end_ip};
+  const Arch& arch = lookup.space.arch;
+  const Status ran = run_directives(parts.regions, address_of(info.u.pi.regions), code, arch, at, room.make(arch));
+  if (!ran) return ran.error();
+  row.full.keeps_by = KeepsBy::code;
+  return ProcedureAnswer::directives;
 }
 
 Found ask_procedure_info(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at, Lookup& lookup,
@@ -222,33 +215,35 @@ Found read_name(const Memory& memory, Addr at, std::span<char> into, MemoryWindo
   return out.length != 0;
 }
 
-Found find_row(const Procedures& procedures, Lookup& lookup, FrameRow& out) noexcept {
-  const Arch& arch = lookup.space.arch;
-  std::optional<FrameState> alias;
+RowAnswer find_row(const Procedures& procedures, Lookup& lookup, AnyRow& out) noexcept {
+  OutcomeRoom alias_room;
+  FrameState* alias = nullptr;
+  const auto done = [&out](const Status& s) { return s ? RowAnswer::full : out.fail(s.error()); };
   Addr at = lookup.at.lookup();
   for (unsigned depth = lookup.alias_depth;; ++depth) {
-    if (depth > k_max_alias_depth) return Error{ErrorCode::e_alias_depth, at, "ALIAS nested too deeply"};
-    DirectiveOutcome outcome(arch);
-    const Result<RowAnswer> answer = procedures.ask(at, lookup, out, outcome);
-    if (!answer) return answer.error();
-    if (*answer == RowAnswer::none) {
-      if (!alias) return false;
-      if (const Status s = follow_alias(*alias, lookup, depth, out); !s) return s.error();
-      return true;
-    }
-    if (*answer == RowAnswer::directives && outcome.state.alias()) {
-      if (alias) outcome.state.add_changes(*alias);
-      alias = outcome.state;
+    if (depth > k_max_alias_depth) return out.fail({ErrorCode::e_alias_depth, at, "ALIAS nested too deeply"});
+    OutcomeRoom room;
+    const Result<ProcedureAnswer> answer = procedures.ask(at, lookup, out, room);
+    if (!answer) return out.fail(answer.error());
+    if (*answer == ProcedureAnswer::compact) return RowAnswer::compact;
+    if (*answer == ProcedureAnswer::none)
+      return alias ? done(follow_alias(*alias, lookup, depth, out.full)) : RowAnswer::none;
+    if (*answer == ProcedureAnswer::directives && room.outcome.state.alias()) {
+      if (alias) room.outcome.state.add_changes(*alias);
+      alias = &std::construct_at(&alias_room.outcome, room.outcome)->state;
       at = *alias->alias();
-      lookup.compact = nullptr;  // what it leads to is not the row
+      out.layout = nullptr;  // what it leads to is not the row
       continue;
     }
-    if (*answer == RowAnswer::directives)
-      if (const Status made = make_row(outcome, out); !made) return made.error();
-    if (!alias) return true;
-    if (const Status s = take_over(*alias, out); !s) return s.error();
-    return true;
+    if (*answer == ProcedureAnswer::directives)
+      if (const Status made = make_row(room.outcome, out.full); !made) return out.fail(made.error());
+    return alias ? done(take_over(*alias, out.full)) : RowAnswer::full;
   }
+}
+
+Found find_row(const Procedures& procedures, Lookup& lookup, FrameRow& out) noexcept {
+  AnyRow row(out);
+  return row.found(find_row(procedures, lookup, row));
 }
 
 namespace {
@@ -288,11 +283,11 @@ struct HostParts {
 class OneProcedure final : public Procedures {
  public:
   explicit OneProcedure(const unw_dyn_info_t& info) noexcept : info_(info) {}
-  [[gnu::noinline]] Result<RowAnswer> ask(Addr at, Lookup& lookup, FrameRow& row,
-                                          DirectiveOutcome& outcome) const noexcept override {
-    if (at != lookup.at.lookup()) return RowAnswer::none;  // the address that an alias leads to
+  [[gnu::noinline]] Result<ProcedureAnswer> ask(Addr at, Lookup& lookup, AnyRow& row,
+                                                OutcomeRoom& room) const noexcept override {
+    if (at != lookup.at.lookup()) return ProcedureAnswer::none;  // the address that an alias leads to
     const HostParts host(info_, lookup.space.memory);
-    return ask_procedure(info_, host.parts, at, lookup, row, outcome);
+    return ask_procedure(info_, host.parts, at, lookup, row, room);
   }
 
  private:

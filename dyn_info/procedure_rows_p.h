@@ -3,11 +3,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <type_traits>
 
 #include "jitunwind/dyn_info/directives/directive_outcome_p.h"
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/own_fde_internal.h"
+#include "jitunwind/unwind_core/kept/compact_row_internal.h"
 #include "jitunwind/unwind_core/memory/memory.h"
 
 namespace jitunwind {
@@ -24,15 +27,24 @@ struct DescriptionParts {
 /// The parts of a procedure that is registered in this process. Memory that its registration promises is not probed.
 DescriptionParts parts_of_registered(const unw_dyn_info_t& info) noexcept;
 
-enum class RowAnswer : std::uint8_t {
+enum class ProcedureAnswer : std::uint8_t {
   none,
-  row,         ///< `row` is complete
-  directives,  ///< `outcome` is complete: a row can be made of it, or it is an alias
+  full,        ///< `row.full`
+  compact,     ///< `row.compact`
+  directives,  ///< `room.outcome` was made: it leads to a row, or is an alias
 };
 
+/// Room for an outcome, which is not touched until there is one: a std::optional zeroes its 600 bytes.
+union OutcomeRoom {
+  OutcomeRoom() noexcept {}
+  DirectiveOutcome& make(const Arch& arch) noexcept { return *std::construct_at(&outcome, arch); }
+  DirectiveOutcome outcome;
+};
+static_assert(std::is_trivially_destructible_v<DirectiveOutcome>);
+
 /// Looks an address up in one procedure. `row` keeps no pointer into the data.
-Result<RowAnswer> ask_procedure(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at, Lookup& lookup,
-                                FrameRow& row, DirectiveOutcome& outcome) noexcept;
+Result<ProcedureAnswer> ask_procedure(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at,
+                                      Lookup& lookup, AnyRow& row, OutcomeRoom& room) noexcept;
 
 /// Returns false when no FDE of its table covers `at`.
 Found ask_procedure_info(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at, Lookup& lookup,
@@ -45,13 +57,14 @@ Found read_name(const Memory& memory, Addr at, std::span<char> into, MemoryWindo
 /// Procedures by address: the newest one that covers it.
 class Procedures {
  public:
-  virtual Result<RowAnswer> ask(Addr at, Lookup& lookup, FrameRow& row, DirectiveOutcome& outcome) const noexcept = 0;
+  virtual Result<ProcedureAnswer> ask(Addr at, Lookup& lookup, AnyRow& row, OutcomeRoom& room) const noexcept = 0;
 
  protected:
   ~Procedures() = default;
 };
 
 /// Finds the row at lookup.at. ALIAS is followed from procedure to procedure in a loop, one lookup after the other.
+RowAnswer find_row(const Procedures& procedures, Lookup& lookup, AnyRow& out) noexcept;
 Found find_row(const Procedures& procedures, Lookup& lookup, FrameRow& out) noexcept;
 
 }  // namespace jitunwind

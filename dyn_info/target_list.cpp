@@ -247,12 +247,11 @@ class TargetParts {
 class ListedProcedures final : public Procedures {
  public:
   explicit ListedProcedures(const ListHead& head) noexcept : head_(head) {}
-  Result<RowAnswer> ask(Addr at, Lookup& lookup, FrameRow& row, DirectiveOutcome& outcome) const noexcept override {
-    return read_consistently(head_, lookup, at, RowAnswer::none,
-                             [&](const unw_dyn_info_t& info, Addr, const Memory& memory) -> Result<RowAnswer> {
+  Result<ProcedureAnswer> ask(Addr at, Lookup& lookup, AnyRow& row, OutcomeRoom& room) const noexcept override {
+    return read_consistently(head_, lookup, at, ProcedureAnswer::none,
+                             [&](const unw_dyn_info_t& info, Addr, const Memory& memory) -> Result<ProcedureAnswer> {
                                TargetParts target(lookup, memory);
-                               outcome = DirectiveOutcome(lookup.space.arch);
-                               return ask_procedure(info, target.parts(), at, lookup, row, outcome);
+                               return ask_procedure(info, target.parts(), at, lookup, row, room);
                              });
   }
 
@@ -263,6 +262,10 @@ class ListedProcedures final : public Procedures {
 }  // namespace
 
 Found TargetList::find_row(Lookup& lookup, FrameRow& out) const noexcept {
+  return jitunwind::find_row(ListedProcedures(head_), lookup, out);
+}
+
+RowAnswer TargetList::find_any_row(Lookup& lookup, AnyRow& out) const noexcept {
   return jitunwind::find_row(ListedProcedures(head_), lookup, out);
 }
 

@@ -56,6 +56,7 @@ class TargetList final : public RowSource, public NameSource {
 
   /// Fails when the list cannot be read or has an unknown version.
   Found find_row(Lookup& lookup, FrameRow& out) const noexcept override;
+  RowAnswer find_any_row(Lookup& lookup, AnyRow& out) const noexcept override;
   Found find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept override;
   Found find_name(Lookup& lookup, std::span<char> into, ProcedureName& out) const noexcept override;
 

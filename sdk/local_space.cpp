@@ -42,11 +42,10 @@ struct LocalSpace {
       : space{cpu,
               k_memory,
               local_modules(),
-              sources.rows(),
+              keeps_rows ? noting : sources.rows(),
               names,
               keeps_rows ? &row_cache : nullptr,
               sources.guesses(),
-              keeps_rows ? &unknown_code : nullptr,
               &of_addresses,
               keys} {}
 
@@ -55,16 +54,18 @@ struct LocalSpace {
 
   const SourceOrder sources{{.registered = &dyn_row_source(), .followed = &followed_own_code_source()}};
   std::array<const NameSource*, 2> names{&dyn_name_source(), &elf_name_source()};
-  UnknownCode unknown_code{unknown_code_table};
   AlikeRules alike{registered_shapes(), alike_rules};
   RowCache row_cache{CompactLayout(cpu), registration_changes(), k_versions, kept_rules, &alike};
+  UnknownCode unknown_code{without_kept_rows, unknown_code_table};
+  const RowSource* const noting_source = &unknown_code;
+  std::span<const RowSource* const> noting{&noting_source, 1};
   AddressSpace of_addresses{cpu, k_copied_memory, modules_of_addresses(), sources.rows(), names};
   AddressSpace of_listed_addresses{cpu, k_copied_memory, listed_modules_of_addresses(), sources.rows(), names};
   AddressSpace space;
-  AddressSpace without_kept_rows{cpu,     k_memory,          local_modules(), sources.rows(), names,
-                                 nullptr, sources.guesses(), nullptr,         &of_addresses,  keys};
-  AddressSpace of_listed_modules{cpu,     k_memory,          listed_modules(), sources.rows(),       names,
-                                 nullptr, sources.guesses(), nullptr,          &of_listed_addresses, keys};
+  AddressSpace without_kept_rows{
+      cpu, k_memory, local_modules(), sources.rows(), names, nullptr, sources.guesses(), &of_addresses, keys};
+  AddressSpace of_listed_modules{
+      cpu, k_memory, listed_modules(), sources.rows(), names, nullptr, sources.guesses(), &of_listed_addresses, keys};
 };
 
 // A function-local static would lock, which a signal handler must not. The constructor below publishes before threads

@@ -9,7 +9,6 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-class UnknownCode;
 struct RowCache;
 
 /// The members refer to objects that this does not own. Immutable while a cursor uses it.
@@ -21,7 +20,6 @@ struct AddressSpace {
   std::span<const NameSource* const> name_sources;
   const RowCache* row_cache = nullptr;                   ///< null: every step makes its row
   std::span<const RowSource* const> guess_sources = {};  ///< for code that no row source covers
-  UnknownCode* unknown_code = nullptr;                   ///< null: unknown code is not noted; needs row_cache
   /// This target for lookups of addresses that need not be on a stack, in code that may be unloaded meanwhile. When
   /// null, this object serves for them, too.
   const AddressSpace* of_addresses = nullptr;
@@ -38,6 +36,8 @@ struct AddressSpace {
 
   /// Asks the sources for a row. Returns the first row or the first error, and false when no source covers the address.
   Found find_row(Lookup& lookup, FrameRow& out) const noexcept;
+  /// Asks them for a row of either form.
+  RowAnswer find_any_row(Lookup& lookup, AnyRow& out) const noexcept;
   /// Asks the sources of guesses, which need the registers of a frame on a stack. Precondition: no source covers the
   /// address.
   Found find_guess(Lookup& lookup, FrameRow& out) const noexcept;

@@ -17,7 +17,9 @@
 namespace jitunwind {
 
 struct AddressSpace;
-struct CompactAnswer;
+struct AnyRow;
+class UnknownCode;
+enum class RowAnswer : std::uint8_t;
 
 /// The guesses that may be made at callers of unknown code.
 enum class Guesses : std::uint8_t {
@@ -41,12 +43,12 @@ class Lookup {
   const AddressSpace& space;
   CodeAddress at;
   MemoryWindow& window;
-  const RegisterFile* registers;      ///< of the frame in question; null if the code need not be on a stack
-  unsigned alias_depth = 0;           ///< ALIAS directives followed so far
-  Guesses guesses;                    ///< the guesses that are wanted
-  std::uint64_t unknown_version = 0;  ///< if not 0, no source knows the code; more of it is kept under this
-  CompactAnswer* compact = nullptr;   ///< null if not wanted
-  std::uint64_t alike = 0;            ///< if not 0, the row holds for all code alike, and is kept under this
+  const RegisterFile* registers;  ///< of the frame in question; null if the code need not be on a stack
+  unsigned alias_depth = 0;       ///< ALIAS directives followed so far
+  Guesses guesses;                ///< the guesses that are wanted
+  const UnknownCode* unknown =
+      nullptr;                        ///< if not null, no source knows the code; what else is known of it is kept there
+  std::uint64_t unknown_version = 0;  ///< the version under which it is kept
 
   /// The module that covers `at`; null when there is none.
   const Module* module() noexcept;
@@ -97,6 +99,8 @@ class RowSource {
  public:
   /// If the result is true, `out` is complete, including origin and keeps_by. Otherwise keeps_by is unchanged.
   virtual Found find_row(Lookup& lookup, FrameRow& out) const noexcept = 0;
+  /// Finds the row for callers that take either form of it. The default is a full one.
+  virtual RowAnswer find_any_row(Lookup& lookup, AnyRow& out) const noexcept;
 
   /// Describes the procedure that covers the address.
   virtual Found find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept {

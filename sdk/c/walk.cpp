@@ -57,8 +57,8 @@ ju_status begin_at_caller(Cursor&& inner, ju_cursor& out, ju_error* error) noexc
   return JU_OK;
 }
 
-[[gnu::noinline]] ju_status step_otherwise(Cursor& at, const CodeQuestion& question, ju_error* error) noexcept {
-  const auto moved = CursorStep::otherwise(at, question);
+[[gnu::noinline]] ju_status step_otherwise(Cursor& at, const KeepTicket& ticket, ju_error* error) noexcept {
+  const auto moved = CursorStep::otherwise(at, ticket);
   if (!moved) return tell(error, moved.error(), "step");
   return *moved ? JU_OK : JU_END;
 }
@@ -169,10 +169,10 @@ ju_status ju_cursor_step(ju_cursor* cursor, ju_error* error) {
   if (const ju_status bad = check_cursor(cursor, error)) [[unlikely]]
     return bad;
   Cursor& at = frame_of(*cursor).cursor();
-  jitunwind::CodeQuestion question;
-  if (jitunwind::CursorStep::is_made(at, question)) [[likely]]
+  jitunwind::KeepTicket ticket;
+  if (jitunwind::CursorStep::is_made(at, ticket)) [[likely]]
     return JU_OK;
-  return jitunwind::c::step_otherwise(at, question, error);
+  return jitunwind::c::step_otherwise(at, ticket, error);
 }
 
 ju_stop_reason ju_cursor_stop_reason(const ju_cursor* cursor) {

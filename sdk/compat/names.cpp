@@ -54,7 +54,7 @@ Place named(const Place& place) noexcept {
 Found is_registered(const Place& place) noexcept {
   Question question(place);
   ProcedureInfo procedure;
-  return place.space.row_sources.front()->find_procedure(question.lookup, procedure);
+  return place.space.for_addresses().row_sources.front()->find_procedure(question.lookup, procedure);
 }
 
 /// Code that was registered without a name does not take the name of other code.

@@ -10,10 +10,13 @@
 #include <optional>
 #include <thread>
 
+#include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/kept/row_cache_internal.h"
 #include "jitunwind/unwind_core/modules/local_modules.h"
+#include "jitunwind/unwind_core/sources/guesses/unknown_code_internal.h"
+#include "jitunwind/unwind_core/sources/sources.h"
 #include "jitunwind/unwind_core/trace/counters.h"
 #include "jitunwind/unwind_core/walk/context.h"
 #include "jitunwind/unwind_core/walk/cursor.h"
@@ -217,18 +220,18 @@ struct Rows {
   RowCache cache{CompactLayout(k_arch), registration_changes(), modules, *rules};
 
   /// Keeps a row that a function of the module may have.
-  void keep(const CodeQuestion& question, KeptBy by, const ModuleVersion& module) const {
+  void keep(const KeepTicket& ticket, KeptBy by, const ModuleVersion& module) const {
     CompactRow row;
     ExpressionPool pool;
     EXPECT_TRUE(compact(parse_row(host_row("cfa=SP+16 FP=[cfa-16] ra=[cfa-8]"), k_arch, pool)->row, cache.layout, row));
     row.cfa_words = 7;
-    (void)cache.keep(question, cache.rule_of(row, RowOrigin::eh_frame, by), row, module);
+    (void)cache.keep(ticket, cache.rule_of(row, RowOrigin::eh_frame, by), row, module);
   }
   /// Returns how many words the frame at `at` has; none: that is not known.
-  Words words_of(Addr at, ModuleVersion& walked, CodeQuestion& question) const {
+  Words words_of(Addr at, ModuleVersion& walked, KeepTicket& ticket) const {
     RulePlace place;
     KeptRow row;
-    return cache.find(at, walked, place, question, row) ? Words(row.row.cfa_words) : std::nullopt;
+    return cache.find(at, walked, place, row, ticket) ? Words(row.row.cfa_words) : std::nullopt;
   }
 };
 
@@ -240,10 +243,10 @@ TEST(RowCache, FindsWhatIsKeptOfLastingModulesWithoutAskingForThem) {
   ASSERT_TRUE(find_module_version(pc, module));
   EXPECT_TRUE(module.is_lasting && module.range.contains(pc));
   ModuleVersion walked;
-  CodeQuestion question;
-  EXPECT_EQ(rows.words_of(pc, walked, question), Words());
-  rows.keep(question, KeptBy::lasting, {});
-  for (ModuleVersion met : {ModuleVersion{}, module}) EXPECT_EQ(rows.words_of(pc, met, question), Words(7));
+  KeepTicket ticket;
+  EXPECT_EQ(rows.words_of(pc, walked, ticket), Words());
+  rows.keep(ticket, KeptBy::lasting, {});
+  for (ModuleVersion met : {ModuleVersion{}, module}) EXPECT_EQ(rows.words_of(pc, met, ticket), Words(7));
   EXPECT_EQ(rows.modules.asked, 0);
 }
 
@@ -257,19 +260,98 @@ TEST(RowCache, AsksForModulesThatMayBeUnloaded) {
   ASSERT_TRUE(find_module_version(inside, module));
   EXPECT_FALSE(module.is_lasting);
   ModuleVersion unused;
-  CodeQuestion question;
-  EXPECT_EQ(rows.words_of(inside, unused, question), Words());
-  rows.keep(question, KeptBy::module, module);
+  KeepTicket ticket;
+  EXPECT_EQ(rows.words_of(inside, unused, ticket), Words());
+  rows.keep(ticket, KeptBy::module, module);
   for (int walk = 1; walk <= 3; ++walk) {
     ModuleVersion walked;
-    EXPECT_EQ(rows.words_of(inside, walked, question), Words(7));
-    EXPECT_EQ(rows.words_of(inside, walked, question), Words(7));
+    EXPECT_EQ(rows.words_of(inside, walked, ticket), Words(7));
+    EXPECT_EQ(rows.words_of(inside, walked, ticket), Words(7));
     EXPECT_EQ(rows.modules.asked, walk) << "once a walk";
   }
   ModuleVersion other = module;
   ++other.version;
-  EXPECT_EQ(rows.words_of(inside, other, question), Words());
+  EXPECT_EQ(rows.words_of(inside, other, ticket), Words());
   ::dlclose(handle);
+}
+
+struct CountingSource final : RowSource {
+  mutable int asked = 0;
+  Found find_row(Lookup&, FrameRow&) const noexcept override { return ++asked, false; }
+};
+
+// covers: CA07
+TEST(RowCache, AsksOnceAboutCodeThatNoSourceKnows) {
+  const Rows rows;
+  const CountingSource source;
+  const RowSource* const sources[] = {&source};
+  const AddressSpace plain{k_arch, local_space().memory, local_space().modules, sources, {}};
+  const auto table = std::make_unique<UnknownCode::Table>();
+  const UnknownCode unknown(plain, *table);
+  const RowSource* const noting[] = {&unknown};
+  AddressSpace space{k_arch, plain.memory, plain.modules, noting, {}, &rows.cache};
+  const auto times_asked = [&source](const AddressSpace& in) {
+    const int before = source.asked;
+    MemoryWindow window;
+    FrameRow row;
+    Lookup lookup(in, CodeAddress::interrupted(k_code), window);
+    EXPECT_FALSE(*in.find_row(lookup, row));
+    EXPECT_EQ(lookup.unknown != nullptr, in.row_cache != nullptr);
+    return source.asked - before;
+  };
+  const auto is_noted = [&] {  // unless a moment ends just now
+    for (int i = 0; i < 3; ++i)
+      if (times_asked(space) == 0) return true;
+    return false;
+  };
+  EXPECT_EQ(times_asked(plain), 1);
+  EXPECT_EQ(times_asked(space), 2) << "the note is made of an answer after its version";
+  EXPECT_TRUE(is_noted());
+  {
+    Frame frame(3);
+    ASSERT_TRUE(register_procedure(frame.info()));
+    EXPECT_EQ(times_asked(space), 2) << "something was registered there";
+    ASSERT_TRUE(cancel_procedure(frame.info()));
+  }
+  EXPECT_EQ(times_asked(space), 2);
+  EXPECT_TRUE(is_noted());
+  space.row_cache = nullptr;
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(times_asked(space), 1) << "nothing is kept";
+}
+
+/// Asks for a row of either form.
+RowAnswer ask_any(const RowSource& source, Addr at, AnyRow& out) {
+  MemoryWindow window;
+  Lookup lookup(local_space(), CodeAddress::interrupted(at), window);
+  return source.find_any_row(lookup, out);
+}
+
+// covers: CA07
+TEST(RowCache, GetsTheSameRowInEitherForm) {
+  const CompactLayout& layout = local_space().row_cache->layout;
+  Frame frame(3);
+  ASSERT_TRUE(register_procedure(frame.info()));
+  struct Case {
+    const RowSource& source;
+    Addr at;
+    RowOrigin origin;
+  };
+  for (const Case& c : {Case{dyn_row_source(), k_code + 3, RowOrigin::dyn_directives},
+                        Case{eh_frame_source(), reinterpret_cast<std::uintptr_t>(&static_code), RowOrigin::eh_frame},
+                        Case{*local_space().row_sources.front(), k_code + 3, RowOrigin::dyn_directives}}) {
+    SCOPED_TRACE(origin_name(c.origin));
+    FrameRow full, rest;
+    AnyRow in_full(full);
+    EXPECT_EQ(ask_any(c.source, c.at, in_full), RowAnswer::full);
+    AnyRow in_short(rest, &layout);
+    EXPECT_EQ(ask_any(c.source, c.at, in_short), RowAnswer::compact);
+    EXPECT_EQ(expand(in_short.compact, layout), full);
+    EXPECT_EQ(rest.range, full.range);
+    EXPECT_EQ(rest.keeps_by, full.keeps_by);
+    for (const FrameRow& row : {full, rest}) EXPECT_EQ(row.origin, c.origin);
+    EXPECT_EQ(ask_any(c.source, 16, in_short), RowAnswer::none);
+  }
+  ASSERT_TRUE(cancel_procedure(frame.info()));
 }
 
 /// Returns every frame of this stack with all its registers.

@@ -128,9 +128,8 @@ TEST_P(ShortForms, OfRulesLeadWhereTheRowLeads) {
       EXPECT_EQ(position.sp, value(expected.registers, arch, arch.sp)) << text;
       EXPECT_EQ(position.fp, value(expected.registers, arch, arch.fp)) << text;
 
-      const CodeQuestion question{
-          CodeAddress::returned_to(k_pc).lookup(), rows.changes.number(k_pc - 1), {}, {chain.find(k_pc - 1).number}};
-      (void)(is_compact ? rows.keep(question, rule, in_short, {}) : rows.keep(question, rule, {}));
+      const KeepTicket ticket = chain.ticket(k_pc - 1, chain.find(k_pc - 1));
+      (void)(is_compact ? rows.keep(ticket, rule, in_short, {}) : rows.keep(ticket, rule, {}));
       CallerChain again(space, {CodeAddress::returned_to(k_pc), sp, fp}, WalkPart::callers, into);
       ASSERT_EQ(again.run(), CallerChain::Stop::full) << text;
       EXPECT_EQ(reinterpret_cast<std::uintptr_t>(into[0]), expected.pc) << text;

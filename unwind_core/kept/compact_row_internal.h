@@ -6,12 +6,12 @@
 #include <cstdint>
 #include <optional>
 
+#include "jitunwind/unwind_core/kept/code_shapes_internal.h"
+#include "jitunwind/unwind_core/row_source.h"
 #include "jitunwind/unwind_core/rows/frame_row.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {
-
-struct ProcedureInfo;
 
 /// CFA = base + cfa_words words; the register of slot i is saved slots[i] words below the CFA, or unchanged where that
 /// is 0. Words are this machine's: rows of CPUs with others are not compact.
@@ -69,13 +69,51 @@ class CompactLayout {
   std::array<std::int8_t, CompactRow::k_slots> columns_{};
 };
 
-/// The place where a source may put a compact row instead of a full one.
-struct CompactAnswer {
-  const CompactLayout& layout;
-  CompactRow row{};
-  bool is_found = false;  ///< of the row in full origin and range are set, nothing else
+/// The answer of a source to a caller that takes rows of either form.
+enum class RowAnswer : std::uint8_t {
+  none,     ///< the address is not its business
+  full,     ///< AnyRow::full is the row
+  compact,  ///< AnyRow::compact is the row; AnyRow::full has its origin, keeps_by and range alone
+  broken,   ///< it covers the address, but its data is broken: AnyRow::error
+};
+
+/// The place for a row of either form. RowAnswer tells which of its members a source has set.
+struct AnyRow {
+  /// `compact_layout` null: only full rows are wanted.
+  explicit AnyRow(FrameRow& row, const CompactLayout* compact_layout = nullptr) noexcept
+      : full(row), layout(compact_layout) {}
+
+  /// The answer to a question for a full row, whose result this is.
+  RowAnswer answer(const Found& found) noexcept {
+    if (!found) return fail(found.error());
+    return *found ? RowAnswer::full : RowAnswer::none;
+  }
+  RowAnswer fail(const Error& why) noexcept {
+    error = why;
+    return RowAnswer::broken;
+  }
+  /// The result of such a question. Precondition: there is no layout.
+  Found found(RowAnswer answer) const noexcept {
+    return answer == RowAnswer::broken ? Found(error) : Found(answer == RowAnswer::full);
+  }
+
+  FrameRow& full;
+  const CompactLayout* layout;
+  CompactRow compact{};
   /// Null: not wanted. A source that has found the row's procedure at the same time puts it here, its origin included.
   ProcedureInfo* procedure = nullptr;
+  AlikePlace alike{};  ///< if there is one, the row holds for all code alike
+  Error error;
+};
+
+/// A source that has rows of either form.
+class AnyRowSource : public RowSource {
+ public:
+  Found find_row(Lookup& lookup, FrameRow& out) const noexcept final;
+  RowAnswer find_any_row(Lookup& lookup, AnyRow& out) const noexcept override = 0;
+
+ protected:
+  ~AnyRowSource() = default;
 };
 
 /// False when the row says anything that a compact row cannot.

@@ -17,32 +17,35 @@ void RowCache::link(RulePlace from, KeptRules::Table::Number to) const noexcept 
     rules.table.replace(from.number, entries.value(from.number).with_link(to));
 }
 
-[[gnu::hot]] bool RowCache::find_otherwise(Addr at, ModuleVersion& walked, RulePlace& place, CodeQuestion& question,
-                                           KeptRow& out) const noexcept {
+[[gnu::hot]] bool RowCache::find_otherwise(Addr at, ModuleVersion& walked, RulePlace& place, KeptRow& hit,
+                                           KeepTicket& ticket) const noexcept {
   using Table = KeptRules::Table;
-  question = {at, changes.number(at), place};
-  const std::uint64_t cipher_of_lasting = Table::cipher(question.registrations);
+  ticket = {.at = at, .registrations = changes.number(at), .callee = place};
+  const std::uint64_t cipher_of_lasting = Table::cipher(ticket.registrations);
   const auto cipher_of = [&](CallerRule rule) {
     if (!rule.is_of_module()) [[likely]]
       return cipher_of_lasting;
-    return Table::cipher(version_of(question.registrations, KeptBy::module, module_of(at, walked)));
+    return Table::cipher(version_of(ticket.registrations, KeptBy::module, module_of(at, walked)));
   };
   const Table::Entries entries = rules.table.entries();
   const Table::Number linked = entries.in_bounds(place.next);
   Table::Found found{linked, entries.value(linked), true};
   if (!entries.holds(linked, found.value, at, cipher_of(found.value))) {
     found = rules.table.find(at, cipher_of);
-    question.before.number = found.number;
+    ticket.before = found.number;
     place = {};
     if (!found.holds) return false;
-    link(question.callee, found.number);
+    link(ticket.callee, found.number);
   }
-  question.before.number = found.number;
+  ticket.before = found.number;
   place = RulePlace::at(found.number, found.value);
-  out.rule = found.value;
-  if (!out.rule.is_whole()) return false;
+  if (!found.value.is_whole()) {
+    ticket.partial = found.value;
+    return false;
+  }
   count_warm_event(Counter::kept_row_used);
-  rules.shapes.row(out.rule.shape(), out.rule.cfa_words(), out.row);
+  hit.rule = found.value;
+  rules.shapes.row(hit.rule.shape(), hit.rule.cfa_words(), hit.row);
   return true;
 }
 
@@ -54,46 +57,34 @@ constexpr std::uint32_t k_without_link = RulePlace::k_none - 1;
 
 }  // namespace
 
-CallerRule RowCache::find_shared(CodeQuestion& question, RulePlace& place) const noexcept {
+CallerRule RowCache::find_shared(KeepTicket& ticket, RulePlace& place) const noexcept {
   using Table = KeptRules::Table;
-  const AlikePlace shared = alike->shapes.place_of(question.at);
+  const AlikePlace shared = alike->shapes.place_of(ticket.at);
   if (!shared) return {};
   const Table::Found found = alike->table.find(shared.at(), [](CallerRule) { return k_cipher_of_alike; });
   if (!found.holds) return {};
   place = {k_without_link};
-  if (rules.table.wants(question.at, question.before.number)) {
-    place = keep_wanted(question, found.value, {});
-    question.before.number = place.number;
+  if (rules.table.wants(ticket.at, ticket.before)) {
+    place = keep_wanted(ticket, found.value, {});
+    ticket.before = place.number;
   }
   return found.value;
 }
 
-bool RowCache::find_alike(CodeQuestion& question, RulePlace& place, KeptRow& out) const noexcept {
-  out.rule = find_alike(question, place);
-  if (!out.rule.is_whole()) return false;
-  rules.shapes.row(out.rule.shape(), out.rule.cfa_words(), out.row);
+bool RowCache::find_alike(KeepTicket& ticket, RulePlace& place, KeptRow& hit) const noexcept {
+  hit.rule = find_alike(ticket, place);
+  if (!hit.rule.is_whole()) return false;
+  rules.shapes.row(hit.rule.shape(), hit.rule.cfa_words(), hit.row);
   return true;
 }
 
 void RowCache::keep_alike(AlikePlace place, const NewRow& row) const noexcept {
-  const CallerRule rule = rule_of(row.compact.row, row.full.origin, KeptBy::lasting);
+  const CallerRule rule = rule_of(row.compact, row.full.origin, KeptBy::lasting);
   const auto before = alike->table.find(place.at(), [](CallerRule) { return k_cipher_of_alike; });
   if (rule.kept_by() == KeptBy::nothing || before.holds || !alike->table.wants(place.at(), before.number)) return;
-  const unsigned shape = row.is_compact ? rules.shapes.number_of(row.compact.row) : 0;
+  const unsigned shape = row.is_compact ? rules.shapes.number_of(row.compact) : 0;
   const auto handler = place.has_facts() ? CallerRule::Handler::unknown : CallerRule::Handler::none;
   (void)alike->table.keep(place.at(), k_cipher_of_alike, rule.with_shape(shape).with(handler), before.number);
-}
-
-CallerRule RowCache::find_end(const CodeQuestion& question, ModuleVersion& walked) const noexcept {
-  using Table = KeptRules::Table;
-  const Table::Entries entries = rules.table.entries();
-  const Table::Number number = question.before.number;
-  if (entries.in_bounds(number) != number) return {};
-  const CallerRule rule = entries.value(number);
-  if (rule.kind() != CallerRule::Kind::outermost) return {};
-  const ModuleVersion module = rule.is_of_module() ? module_of(question.at, walked) : ModuleVersion{};
-  const std::uint64_t version = version_of(question.registrations, rule.kept_by(), module);
-  return entries.holds(number, rule, question.at, Table::cipher(version)) ? rule : CallerRule{};
 }
 
 bool RowCache::says_end(const FrameRow& row) const noexcept {
@@ -101,44 +92,42 @@ bool RowCache::says_end(const FrameRow& row) const noexcept {
   return !row.signal_frame && row.rule(return_address).kind == RegRule::Kind::undefined;
 }
 
-void RowCache::keep_end(const CodeQuestion& question, Lookup& lookup, const NewRow& row) const noexcept {
+void RowCache::keep_end(const KeepTicket& ticket, Lookup& lookup, const NewRow& row) const noexcept {
   if (row.kept_by == KeptBy::nothing || !says_end(row.full)) return;
   const CallerRule rule(row.kept_by, CallerRule::Kind::outermost);
-  (void)keep(question, rule.with(row.full.origin), module_of(lookup));
+  (void)keep(ticket, rule.with(row.full.origin), module_of(lookup));
 }
 
-bool RowCache::wants(const CodeQuestion& question, CallerRule rule) const noexcept {
+bool RowCache::wants(const KeepTicket& ticket, CallerRule rule) const noexcept {
   if (rule.handler() != CallerRule::Handler::unknown) return true;
-  const bool wanted = rules.table.wants(question.at, question.before.number);
-  if (!wanted) note_met_once(question.at);
+  const bool wanted = rules.table.wants(ticket.at, ticket.before);
+  if (!wanted) note_met_once(ticket.at);
   return wanted;
 }
 
-void NewRow::complete() noexcept {
-  if (!compact.is_found) return;
-  FrameRow row = expand(compact.row, compact.layout);
+FrameRow NewRow::expanded() const noexcept {
+  FrameRow row = expand(compact, *layout);
   row.origin = full.origin;
   row.keeps_by = full.keeps_by;
   row.range = full.range;
-  full = row;
+  return row;
 }
 
-[[gnu::hot]] Found RowCache::find_new(Lookup& lookup, NewRow& out) const noexcept {
-  lookup.compact = &out.compact;
-  const Found found = lookup.space.find_row(lookup, out.full);
-  lookup.compact = nullptr;
-  if (!found || !*found) {
-    note_no_row(lookup, found);
-    return found;
+[[gnu::hot]] RowAnswer RowCache::find_new(Lookup& lookup, NewRow& out) const noexcept {
+  out.full.keeps_by = KeepsBy::nothing;  // the room may have held another row
+  const RowAnswer answer = lookup.space.find_any_row(lookup, out);
+  if (answer != RowAnswer::full && answer != RowAnswer::compact) {
+    note_no_row(lookup, out, answer);
+    return answer;
   }
-  out.is_compact = out.compact.is_found || compact(out.full, layout, out.compact.row);
-  out.is_compact_but_signed = !out.is_compact && compact_but_signed(out.full, layout, out.compact.row);
+  out.is_full = answer == RowAnswer::full;
+  out.is_compact = !out.is_full || compact(out.full, layout, out.compact);
+  out.is_compact_but_signed = !out.is_compact && compact_but_signed(out.full, layout, out.compact);
   out.kept_by = kept_by(out.full, lookup);
-  const AlikePlace shared(lookup.alike);
-  if (alike && shared && (out.is_compact || out.is_compact_but_signed)) keep_alike(shared, out);
+  if (alike && out.alike && (out.is_compact || out.is_compact_but_signed)) keep_alike(out.alike, out);
   count_event(Counter::row_made);
   if (!out.is_compact || out.kept_by == KeptBy::nothing || logs_rows()) note_unusual_row(*this, lookup, out);
-  return found;
+  return answer;
 }
 
 [[gnu::hot]] KeptBy RowCache::kept_by(const FrameRow& row, Lookup& lookup) noexcept {
@@ -159,25 +148,25 @@ void NewRow::complete() noexcept {
   return CallerRule(row, origin, by, by_fp, fp_slot);
 }
 
-[[gnu::hot]] CallerRule RowCache::keep(const CodeQuestion& question, Lookup& lookup, const NewRow& row,
-                                       RulePlace& place, CallerRule::Handler handler) const noexcept {
+[[gnu::hot]] CallerRule RowCache::keep(const KeepTicket& ticket, Lookup& lookup, const NewRow& row, RulePlace& place,
+                                       CallerRule::Handler handler) const noexcept {
   if (row.kept_by == KeptBy::nothing || !row.is_compact) return {};
-  const CallerRule rule = rule_of(row.compact.row, row.full.origin, row.kept_by).with(handler);
+  const CallerRule rule = rule_of(row.compact, row.full.origin, row.kept_by).with(handler);
   if (rule.kept_by() == KeptBy::nothing) return {};
-  place = keep(question, rule, row.compact.row, rule.is_of_module() ? module_of(lookup) : ModuleVersion{});
+  place = keep(ticket, rule, row.compact, rule.is_of_module() ? module_of(lookup) : ModuleVersion{});
   return rule;
 }
 
-RulePlace RowCache::keep(const CodeQuestion& question, CallerRule rule, const ModuleVersion& module) const noexcept {
-  return wants(question, rule) ? keep_wanted(question, rule, module) : RulePlace{};
+RulePlace RowCache::keep(const KeepTicket& ticket, CallerRule rule, const ModuleVersion& module) const noexcept {
+  return wants(ticket, rule) ? keep_wanted(ticket, rule, module) : RulePlace{};
 }
 
-[[gnu::hot]] RulePlace RowCache::keep_wanted(const CodeQuestion& question, CallerRule rule,
+[[gnu::hot]] RulePlace RowCache::keep_wanted(const KeepTicket& ticket, CallerRule rule,
                                              const ModuleVersion& module) const noexcept {
-  const std::uint64_t version = version_of(question.registrations, rule.kept_by(), module);
+  const std::uint64_t version = version_of(ticket.registrations, rule.kept_by(), module);
   const KeptRules::Table::Number number =
-      rules.table.keep(question.at, KeptRules::Table::cipher(version), rule, question.before.number);
-  link(question.callee, number);
+      rules.table.keep(ticket.at, KeptRules::Table::cipher(version), rule, ticket.before);
+  link(ticket.callee, number);
   count_event(Counter::row_kept);
   return RulePlace::at(number, rule);
 }

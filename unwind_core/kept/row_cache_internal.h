@@ -59,27 +59,33 @@ struct KeptRow {
 };
 
 /// A row that the sources were asked for because it was not kept.
-struct NewRow {
-  explicit NewRow(const CompactLayout& layout) noexcept : compact{layout} {}
-  CompactAnswer compact;
-  bool is_compact = false;  ///< compact.row is the row
-  /// compact.row is the row but for the signature of the return address. Walks of addresses strip that, and keep it so.
+struct NewRow : AnyRow {
+  using AnyRow::AnyRow;
+  bool is_full = true;      ///< `full` is the row; false: only its origin, keeps_by and range are set
+  bool is_compact = false;  ///< `compact` is the row
+  /// `compact` is the row but for the signature of the return address. Walks of addresses strip that, and keep it so.
   bool is_compact_but_signed = false;
   KeptBy kept_by = KeptBy::nothing;
-  FrameRow full;  ///< the row; where compact.is_found its origin, keeps_by and range alone
-  /// Makes the rest of `full` from compact.row.
-  void complete() noexcept;
+  /// Precondition: !is_full.
+  FrameRow expanded() const noexcept;
+  const FrameRow& complete() noexcept {
+    if (!is_full) full = expanded();
+    is_full = true;
+    return full;
+  }
 };
 
-/// The place of a row, and its version as far as it is known before the row is looked for. An answer that has become
-/// old meanwhile is then kept under an old version, where nobody finds it.
-struct CodeQuestion {
+/// A ticket has what a row is kept by: its place, and its version as far as it is known before the row is looked for.
+/// An answer that has become old meanwhile is then kept under an old version, where nobody finds it.
+struct KeepTicket {
   // Not initialised: find() sets both, and is called for every frame.
   Addr at;                      ///< CodeAddress::lookup()
   std::uint64_t registrations;  ///< CodeChanges::number()
+  CallerRule partial{};         ///< the rule that holds, if it does not say where all registers are; else none
   RulePlace callee{};
-  RulePlace before{};  ///< the entry of the address that holds no more
+  std::uint32_t before = RulePlace::k_none;  ///< number of the entry of the address that holds no more
 };
+
 /// The rules of code alike. They have a table of their own, so that they take no room of rules by address.
 struct AlikeRules {
   const CodeShapes& shapes;
@@ -94,43 +100,41 @@ struct RowCache {
   KeptRules& rules;
   const AlikeRules* alike = nullptr;  ///< null: each procedure is by itself
 
-  /// True: `out` is the row at `at`. False: it is not known, or not compact. `question` is what keep() needs once the
-  /// row is found, or more of it. `walked` is the module that the walk met last, or empty: modules with code on a stack
-  /// stay loaded while the stack is walked. Signal-safe.
-  bool find(Addr at, ModuleVersion& walked, RulePlace& place, CodeQuestion& question, KeptRow& out) const noexcept;
-  /// The rule of code without a caller, if the cache has it; else none. Precondition: find() was false.
-  CallerRule find_end(const CodeQuestion& question, ModuleVersion& walked) const noexcept;
+  /// True: `hit` is the row at `at`. False: it is not known, or not compact. Either way keep() takes the ticket, for
+  /// the row once it is found, or for more that depends on the code. `walked` is the module that the walk met last, or
+  /// empty: modules with code on a stack stay loaded while the stack is walked. Signal-safe.
+  bool find(Addr at, ModuleVersion& walked, RulePlace& place, KeptRow& hit, KeepTicket& ticket) const noexcept;
   /// Finds the rule of code alike; none: there is no such rule. If that is wanted, the rule is kept by the address,
   /// too. Precondition: none holds by the address. Needs room on the stack (small_stack_internal.h), and is
   /// signal-safe.
-  CallerRule find_alike(CodeQuestion& question, RulePlace& place) const noexcept {
-    return alike && changes.may_count(question.at) ? find_shared(question, place) : CallerRule{};
+  CallerRule find_alike(KeepTicket& ticket, RulePlace& place) const noexcept {
+    return alike && changes.may_count(ticket.at) ? find_shared(ticket, place) : CallerRule{};
   }
   /// Finds the row of code alike. False: it is not known, or not compact.
-  bool find_alike(CodeQuestion& question, RulePlace& place, KeptRow& out) const noexcept;
+  bool find_alike(KeepTicket& ticket, RulePlace& place, KeptRow& hit) const noexcept;
   /// Asks the sources of the lookup's address space for the row, and keeps it for code alike.
-  Found find_new(Lookup& lookup, NewRow& out) const noexcept;
+  RowAnswer find_new(Lookup& lookup, NewRow& out) const noexcept;
   /// Keeps what find_new() found after find() had not. Returns the rule that is kept; none: it is not.
-  CallerRule keep(const CodeQuestion& question, Lookup& lookup, const NewRow& row, RulePlace& place,
+  CallerRule keep(const KeepTicket& ticket, Lookup& lookup, const NewRow& row, RulePlace& place,
                   CallerRule::Handler handler = CallerRule::Handler::unknown) const noexcept;
 
   /// Whether a row says that there is no caller, whatever the registers are. No compact row does.
   bool says_end(const FrameRow& row) const noexcept;
   /// Keeps such a row; of others it does nothing.
-  void keep_end(const CodeQuestion& question, Lookup& lookup, const NewRow& row) const noexcept;
+  void keep_end(const KeepTicket& ticket, Lookup& lookup, const NewRow& row) const noexcept;
 
   // The next three are for walks that keep rules by themselves.
 
   /// Keeps a rule in the place of what was kept of the address before. `module` covers the address, if the rule is kept
   /// by its module. Returns nowhere: the rule is not wanted yet.
-  RulePlace keep(const CodeQuestion& question, CallerRule rule, const ModuleVersion& module) const noexcept;
+  RulePlace keep(const KeepTicket& ticket, CallerRule rule, const ModuleVersion& module) const noexcept;
   /// Links the one entry to the other: walks that leave the one come to the other.
   void link(RulePlace from, KeptRules::Table::Number to) const noexcept;
   /// Keeps a rule with the registers that `row` says beside those of the rule.
-  RulePlace keep(const CodeQuestion& question, CallerRule rule, const CompactRow& row,
+  RulePlace keep(const KeepTicket& ticket, CallerRule rule, const CompactRow& row,
                  const ModuleVersion& module) const noexcept {
-    if (!wants(question, rule)) return {};
-    return keep_wanted(question, rule.with_shape(rules.shapes.number_of(row)), module);
+    if (!wants(ticket, rule)) return {};
+    return keep_wanted(ticket, rule.with_shape(rules.shapes.number_of(row)), module);
   }
 
   /// Sets `module` to the one of `at`, unless the walk met that one last. Version 0: there is none, or it cannot be
@@ -154,20 +158,20 @@ struct RowCache {
   CallerRule rule_of(const CompactRow& row, RowOrigin origin, KeptBy by) const noexcept;
 
  private:
-  CallerRule find_shared(CodeQuestion& question, RulePlace& place) const noexcept;
+  CallerRule find_shared(KeepTicket& ticket, RulePlace& place) const noexcept;
   /// The link does not lead to the entry, or the entry needs more than find() looks at.
-  bool find_otherwise(Addr at, ModuleVersion& walked, RulePlace& place, CodeQuestion& question,
-                      KeptRow& out) const noexcept;
+  bool find_otherwise(Addr at, ModuleVersion& walked, RulePlace& place, KeptRow& hit,
+                      KeepTicket& ticket) const noexcept;
   /// Only throws know of handlers, and both phases of a throw come to the same frames.
-  bool wants(const CodeQuestion& question, CallerRule rule) const noexcept;
+  bool wants(const KeepTicket& ticket, CallerRule rule) const noexcept;
   void keep_alike(AlikePlace place, const NewRow& row) const noexcept;
-  RulePlace keep_wanted(const CodeQuestion& question, CallerRule rule, const ModuleVersion& module) const noexcept;
+  RulePlace keep_wanted(const KeepTicket& ticket, CallerRule rule, const ModuleVersion& module) const noexcept;
 };
 
 inline RulePlace RulePlace::at(std::uint32_t number, CallerRule rule) noexcept { return {number, rule.linked(number)}; }
 
-[[gnu::always_inline]] inline bool RowCache::find(Addr at, ModuleVersion& walked, RulePlace& place,
-                                                  CodeQuestion& question, KeptRow& out) const noexcept {
+[[gnu::always_inline]] inline bool RowCache::find(Addr at, ModuleVersion& walked, RulePlace& place, KeptRow& hit,
+                                                  KeepTicket& ticket) const noexcept {
   using Table = KeptRules::Table;
   const Table::Entries entries = rules.table.entries();
   const Table::Number number = entries.in_bounds(place.next);
@@ -175,14 +179,14 @@ inline RulePlace RulePlace::at(std::uint32_t number, CallerRule rule) noexcept {
   const std::uint64_t registrations = changes.number(at);
   if (rule.is_of_module() || !rule.is_whole() || !entries.holds(number, rule, at, Table::cipher(registrations)))
       [[unlikely]]
-    return find_otherwise(at, walked, place, question, out);
-  question.at = at;
-  question.registrations = registrations;
-  question.before.number = number;
+    return find_otherwise(at, walked, place, hit, ticket);
+  ticket.at = at;
+  ticket.registrations = registrations;
+  ticket.before = number;
   count_warm_event(Counter::kept_row_used);
   place = RulePlace::at(number, rule);
-  out.rule = rule;
-  rules.shapes.row(rule.shape(), rule.cfa_words(), out.row);
+  hit.rule = rule;
+  rules.shapes.row(rule.shape(), rule.cfa_words(), hit.row);
   return true;
 }
 

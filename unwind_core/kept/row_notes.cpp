@@ -61,23 +61,20 @@ const char* text_of(Verdict verdict) noexcept {
 }
 
 [[gnu::cold, gnu::noinline]] void log_new_row(const Lookup& lookup, const NewRow& row) noexcept {
-  NewRow copy = row;
-  copy.complete();
-  log_row(lookup, copy.full);
+  log_row(lookup, row.is_full ? row.full : row.expanded());
 }
 
-[[gnu::cold, gnu::noinline]] void log_no_row(const Lookup& lookup, const Found& found) noexcept {
+[[gnu::cold, gnu::noinline]] void log_no_row(const Lookup& lookup, const AnyRow& row, RowAnswer answer) noexcept {
   LogLine line(LogTopic::rows);
   line.hex(lookup.at.lookup());
-  if (found) return void(line.text(" no source knows this code"));
-  const Error& error = found.error();
-  line.text(" ").text(error_name(error.code)).text(": ").text(error.what).text(", at ").hex(error.at);
+  if (answer == RowAnswer::none) return void(line.text(" no source knows this code"));
+  line.text(" ").text(error_name(row.error.code)).text(": ").text(row.error.what).text(", at ").hex(row.error.at);
 }
 
 }  // namespace
 
-void note_no_row(const Lookup& lookup, const Found& found) noexcept {
-  if (logs(LogTopic::rows)) log_no_row(lookup, found);
+void note_no_row(const Lookup& lookup, const AnyRow& row, RowAnswer answer) noexcept {
+  if (logs(LogTopic::rows)) log_no_row(lookup, row, answer);
 }
 
 void note_unusual_row(const RowCache& rows, const Lookup& lookup, const NewRow& row) noexcept {

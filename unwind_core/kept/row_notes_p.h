@@ -7,13 +7,14 @@
 
 namespace jitunwind {
 
+struct AnyRow;
 struct NewRow;
 struct RowCache;
 
 /// Whether every row that is made is a line of the log.
 inline bool logs_rows() noexcept { return logs(LogTopic::walk) || logs(LogTopic::rows); }
 /// Notes that rows.find_new() has found nothing. Signal-safe.
-void note_no_row(const Lookup& lookup, const Found& found) noexcept;
+void note_no_row(const Lookup& lookup, const AnyRow& row, RowAnswer answer) noexcept;
 /// Notes a row of rows.find_new() that is logged, or not kept. Signal-safe.
 void note_unusual_row(const RowCache& rows, const Lookup& lookup, const NewRow& row) noexcept;
 /// Notes a row that could be kept and is not, since its address was met for the first time. Signal-safe.

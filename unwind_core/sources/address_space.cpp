@@ -2,13 +2,11 @@
 
 #include <algorithm>
 
-#include "jitunwind/unwind_core/kept/row_cache_internal.h"
+#include "jitunwind/unwind_core/kept/compact_row_internal.h"
 #include "jitunwind/unwind_core/kept/row_notes_p.h"
 #include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/sources/guesses/code_pattern_p.h"
-#include "jitunwind/unwind_core/sources/guesses/unknown_code_internal.h"
 #include "jitunwind/unwind_core/sources/sources.h"
-#include "jitunwind/unwind_core/trace/counters.h"
 
 namespace jitunwind {
 namespace {
@@ -23,6 +21,15 @@ Found first_answer(std::span<const Source* const> sources, Ask ask) noexcept {
 }
 
 }  // namespace
+
+RowAnswer RowSource::find_any_row(Lookup& lookup, AnyRow& out) const noexcept {
+  return out.answer(find_row(lookup, out.full));
+}
+
+Found AnyRowSource::find_row(Lookup& lookup, FrameRow& out) const noexcept {
+  AnyRow row(out);
+  return row.found(find_any_row(lookup, row));
+}
 
 void write_name(std::string_view name, std::span<char> into, ProcedureName& out) noexcept {
   const std::string_view kept = name.substr(0, into.empty() ? 0 : into.size() - 1);
@@ -104,35 +111,15 @@ Status AddressSpace::expect_code(CodeAddress caller, MemoryWindow& window, AddrR
   return Done{};
 }
 
-namespace {
-
-/// Asks again, and notes that no source knows the code.
-[[gnu::noinline]] Found find_row_of_unknown(const AddressSpace& space, Lookup& lookup, FrameRow& out) noexcept {
-  // Most code is known to some source, so the version is read only now. It must be read before the lookup whose result
-  // is kept, and the sources are therefore asked again.
-  const std::uint64_t version = UnknownCode::version(lookup.at.lookup(), *space.row_cache);
-  Lookup again(space, lookup.at, lookup.window, lookup.registers, lookup.guesses);
-  again.compact = lookup.compact;
-  const Found found = first_answer(space.row_sources, [&](const RowSource& s) { return s.find_row(again, out); });
-  if (!found || *found) return found;
-  count_event(Counter::unknown_met);
-  space.unknown_code->keep(lookup.at, version, {});
-  lookup.unknown_version = version;
-  return false;
+Found AddressSpace::find_row(Lookup& lookup, FrameRow& out) const noexcept {
+  AnyRow row(out);
+  return row.found(find_any_row(lookup, row));
 }
 
-}  // namespace
-
-[[gnu::hot]] Found AddressSpace::find_row(Lookup& lookup, FrameRow& out) const noexcept {
-  if (unknown_code) lookup.unknown_version = unknown_code->find(lookup.at, *row_cache);
-  if (lookup.unknown_version != 0) return false;
-  // first_answer() would copy the answer twice.
-  for (const RowSource* source : row_sources) {
-    const Found found = source->find_row(lookup, out);
-    if (!found || *found) return found;
-  }
-  if (!unknown_code) return false;
-  return find_row_of_unknown(*this, lookup, out);
+[[gnu::hot]] RowAnswer AddressSpace::find_any_row(Lookup& lookup, AnyRow& out) const noexcept {
+  for (const RowSource* source : row_sources)
+    if (const RowAnswer answer = source->find_any_row(lookup, out); answer != RowAnswer::none) return answer;
+  return RowAnswer::none;
 }
 
 Found AddressSpace::find_guess(Lookup& lookup, FrameRow& out) const noexcept {

@@ -53,9 +53,9 @@ class CallerChain {
   [[gnu::hot, gnu::noinline]] Table::Found find(Addr at) noexcept {
     return rows_.rules.table.find(at, [&](CallerRule rule) { return cipher(rule, at); });
   }
-  /// The question to take before this frame's row is looked for. `known` is the table's answer for its address.
-  CodeQuestion question(Addr at, const Table::Found& known) const noexcept {
-    return {at, rows_.changes.number(at, everywhere_), callee_, {known.number}};
+  /// The ticket to take before this frame's row is looked for. `known` is the table's answer for its address.
+  KeepTicket ticket(Addr at, const Table::Found& known) const noexcept {
+    return {at, rows_.changes.number(at, everywhere_), {}, callee_, known.number};
   }
   /// Moves `position` alone, by a rule of any kind.
   [[gnu::noinline]] Stop step_by(CallerRule rule, Position& position) noexcept;

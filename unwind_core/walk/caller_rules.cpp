@@ -14,9 +14,9 @@ Lookup lookup_at(const CallerChain& chain, Addr at, MemoryWindow& window) noexce
   return {chain.space(), CodeAddress::returned_to(at + 1), window};
 }
 
-void keep_rule(const CallerChain& chain, const CodeQuestion& question, CallerRule rule,
+void keep_rule(const CallerChain& chain, const KeepTicket& ticket, CallerRule rule,
                const ModuleVersion& module) noexcept {
-  if (rule.kept_by() != KeptBy::nothing) (void)chain.rows().keep(question, rule, module);
+  if (rule.kept_by() != KeptBy::nothing) (void)chain.rows().keep(ticket, rule, module);
 }
 
 }  // namespace
@@ -40,25 +40,25 @@ Position position_of(const Cursor& cursor, const Arch& arch, Addr at) noexcept {
 }
 
 /// Frames that a compact row cannot say: a rule is kept if it leads to where the cursor has gone.
-void keep_otherwise(CallerChain& chain, const CodeQuestion& question, Cursor& before, const Cursor& after) noexcept {
+void keep_otherwise(CallerChain& chain, const KeepTicket& ticket, Cursor& before, const Cursor& after) noexcept {
   MemoryWindow window;
-  Lookup lookup = lookup_at(chain, question.at, window);
+  Lookup lookup = lookup_at(chain, ticket.at, window);
   const ModuleVersion module = RowCache::module_of(lookup);
   FrameRow row;
   if (!before.find_row(row) || (row.origin != RowOrigin::eh_frame && row.origin != RowOrigin::debug_frame)) return;
   const CallerRule rule = rule_of_other(row, RowCache::kept_by(row, lookup), chain.arch());
   if (rule.kind() == CallerRule::Kind::compact) return;
-  Position position = position_of(before, chain.arch(), question.at);
+  Position position = position_of(before, chain.arch(), ticket.at);
   const Position there = position_of(after, chain.arch(), 0);
   if (chain.step_by(rule, position) == Stop::full && position.pc == there.pc && position.sp == there.sp &&
       position.fp == there.fp)
-    keep_rule(chain, question, rule, module);
+    keep_rule(chain, ticket, rule, module);
 }
 
 /// Steps by the rule of code alike. Returns whether it has moved.
-bool step_by_alike(CallerChain& chain, CodeQuestion& question) noexcept {
+bool step_by_alike(CallerChain& chain, KeepTicket& ticket) noexcept {
   RulePlace place;
-  const CallerRule rule = chain.rows().find_alike(question, place);
+  const CallerRule rule = chain.rows().find_alike(ticket, place);
   Position position = chain.position();
   if (rule.kept_by() == KeptBy::nothing || chain.step_by(rule, position) != Stop::full) return false;
   chain.go_to(position, place);
@@ -66,28 +66,28 @@ bool step_by_alike(CallerChain& chain, CodeQuestion& question) noexcept {
 }
 
 /// Full: it has moved. Outermost: the row says so, which needs no register. Unknown: the row does not help.
-[[gnu::hot]] Stop step_by_row(CallerChain& chain, const Table::Found& known) noexcept {
-  CodeQuestion question = chain.question(chain.position().at, known);
-  if (!known.holds && step_by_alike(chain, question)) return Stop::full;
+[[gnu::hot]] Stop step_by_row(CallerChain& chain, const Table::Found& known, FrameRow& room) noexcept {
+  KeepTicket ticket = chain.ticket(chain.position().at, known);
+  if (!known.holds && step_by_alike(chain, ticket)) return Stop::full;
   const RowCache& rows = chain.rows();
   MemoryWindow window;
-  Lookup lookup = lookup_at(chain, question.at, window);
-  NewRow row(rows.layout);
-  const Found found = rows.find_new(lookup, row);
-  if (!found || !*found) return Stop::unknown;
+  Lookup lookup = lookup_at(chain, ticket.at, window);
+  NewRow row(room, &rows.layout);
+  const RowAnswer answer = rows.find_new(lookup, row);
+  if (answer == RowAnswer::none || answer == RowAnswer::broken) return Stop::unknown;
   if (!row.is_compact && !row.is_compact_but_signed) {
     if (!rows.says_end(row.full)) return Stop::unknown;
-    rows.keep_end(question, lookup, row);
+    rows.keep_end(ticket, lookup, row);
     return Stop::outermost;
   }
   const RowOrigin origin = row.full.origin;
-  const CallerRule rule = rows.rule_of(row.compact.row, origin, row.kept_by);
+  const CallerRule rule = rows.rule_of(row.compact, origin, row.kept_by);
   Position position = chain.position();
   if (rule.kept_by() == KeptBy::nothing || chain.step_by(rule, position) != Stop::full) return Stop::unknown;
   const ModuleVersion module = rule.is_of_module() ? RowCache::module_of(lookup) : ModuleVersion{};
   // A rule without a shape is for walks of addresses alone: steps have the row made, and authenticate.
   chain.go_to(position,
-              row.is_compact ? rows.keep(question, rule, row.compact.row, module) : rows.keep(question, rule, module));
+              row.is_compact ? rows.keep(ticket, rule, row.compact, module) : rows.keep(ticket, rule, module));
   return Stop::full;
 }
 
@@ -95,8 +95,9 @@ bool step_by_alike(CallerChain& chain, CodeQuestion& question) noexcept {
 
 [[gnu::hot]] Stop step_by_rows(CallerChain& chain) noexcept {
   Table::Found known = chain.find(chain.position().at);
+  FrameRow room;
   do {
-    if (const Stop stop = step_by_row(chain, known); stop != Stop::full) return stop;
+    if (const Stop stop = step_by_row(chain, known, room); stop != Stop::full) return stop;
     known = chain.is_full() ? Table::Found{} : chain.find(chain.position().at);
   } while (!known.holds && !chain.is_full());
   return Stop::full;
@@ -105,7 +106,7 @@ bool step_by_alike(CallerChain& chain, CodeQuestion& question) noexcept {
 bool step_by_cursor(CallerChain& chain, Cursor& cursor) noexcept {
   const Addr at = cursor.address().lookup();
   const Table::Found known = chain.find(at);
-  const CodeQuestion question = chain.question(at, known);
+  const KeepTicket ticket = chain.ticket(at, known);
   const bool is_new = !known.holds;
   std::optional<Cursor> before;
   if (is_new) before = cursor;
@@ -113,7 +114,7 @@ bool step_by_cursor(CallerChain& chain, Cursor& cursor) noexcept {
   // The rule of code without a caller is kept by the cursor.
   if (!moved || !*moved) return false;
   // A row that the cursor keeps is compact. If that were of any use here, it would have been used.
-  if (is_new && !chain.find(at).holds) keep_otherwise(chain, question, *before, cursor);
+  if (is_new && !chain.find(at).holds) keep_otherwise(chain, ticket, *before, cursor);
   const Position there = position_of(cursor, chain.arch(), cursor.address().lookup());
   ReadableStack& stack = chain.stack();
   if (!stack.holds_frame(there.sp)) stack = ReadableStack(there.sp);

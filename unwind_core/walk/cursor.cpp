@@ -11,6 +11,83 @@
 
 namespace jitunwind {
 
+[[gnu::hot]] Result<bool> Cursor::step() noexcept {
+  KeepTicket ticket;
+  if (step_by_kept(ticket)) return true;
+  return step_by_sources(ticket);
+}
+
+[[gnu::hot]] Result<bool> Cursor::step_by_sources(const KeepTicket& ticket) noexcept {
+  if (const auto ended = at_end()) return *ended;
+  return with_room(this, [&] { return leave_by_sources(ticket); });
+}
+
+/// Makes a step where no rule is kept, as in the picture of docs/walks.md.
+[[gnu::hot]] Result<bool> Cursor::leave_by_sources(KeepTicket ticket) noexcept {
+  const RowCache* const rows = space_->row_cache;
+  if (rows && ticket.partial.kind() == CallerRule::Kind::outermost) {
+    count_warm_event(Counter::kept_row_used);
+    return stop(StopReason::outermost, {});
+  }
+  if (KeptRow alike; rows && rows->find_alike(ticket, rule_place_, alike) && leave_by(alike.row)) return true;
+
+  Lookup asked = lookup(guesses_);
+  FrameRow room;
+  NewRow row(room, rows ? &rows->layout : nullptr);
+  RowAnswer answer = rows ? rows->find_new(asked, row) : space_->find_any_row(asked, row);
+  if (answer == RowAnswer::none) answer = row.answer(space_->find_guess(asked, row.full));
+  if (answer == RowAnswer::none) answer = row.fail(unknown_code());
+  if (answer == RowAnswer::broken) return stop_without_row(row.error);
+
+  if (!rows) return leave_by(row.full);
+  const bool is_kept = rows->keep(ticket, asked, row, rule_place_).kept_by() != KeptBy::nothing;
+  if (is_kept && leave_by(row.compact)) return true;
+  const Result<bool> left = leave_by(row.complete());
+  if (left && !*left) rows->keep_end(ticket, asked, row);
+  return left;
+}
+
+Result<bool> Cursor::leave_by(const FrameRow& row) noexcept {
+  Caller caller;
+  if (const Status applied = find_caller(row, caller); !applied) return stop(StopReason::broken, applied.error());
+  if (caller.outermost) return stop(StopReason::outermost, {});
+  // A signal may have interrupted what is no code: a call through a bad pointer.
+  if (!row.signal_frame) {
+    if (caller.pc == 0) return stop(StopReason::outermost, {});
+    if (!leads_to_code(caller.pc))
+      return stop(error_.code == ErrorCode::no_info ? StopReason::no_info : StopReason::broken, error_);
+  }
+
+  SignalContext signal = signal_;
+  if (row.signal_frame && space_->arch.sigframe_ucontext >= 0)
+    signal = {sp() + static_cast<std::uint64_t>(space_->arch.sigframe_ucontext), pc(), depth_ + 1};
+  if (!go_on_to(caller, row))
+    return stop(StopReason::cyclic, {ErrorCode::cyclic_frames, caller.pc, "caller is a frame seen before"});
+  signal_ = signal;
+  return true;
+}
+
+bool Cursor::leave_by_copy(const CompactRow& row) noexcept {
+  CopiedCaller caller;
+  return find_caller(row, caller) && leads_to_code(caller.pc) && go_on_to(caller, row);
+}
+
+std::optional<Result<bool>> Cursor::at_end() noexcept {
+  if (stop_ == StopReason::outermost) return false;
+  if (stop_ != StopReason::none) return error_;
+  if (depth_ == k_max_frames) return stop(StopReason::limit, {ErrorCode::frame_limit, pc(), "frame limit of a walk"});
+  return std::nullopt;
+}
+
+Result<bool> Cursor::stop_without_row(const Error& error) noexcept {
+  return stop(error.code == ErrorCode::no_info ? StopReason::no_info : StopReason::broken, error);
+}
+
+Result<bool> Cursor::step_by(const FrameRow& row) noexcept {
+  if (const auto ended = at_end()) return *ended;
+  return with_room(this, [&] { return leave_by(row); });
+}
+
 const char* stop_reason_name(StopReason reason) noexcept {
   switch (reason) {
     case StopReason::none:
@@ -137,7 +214,8 @@ Found Cursor::ask_for_row(MemoryWindow& window, FrameRow& out) const noexcept {
   return found && !*found ? space_->find_guess(asked, out) : found;
 }
 
-Status Cursor::require_row(const Found& found) const noexcept {
+Status Cursor::look_for_row(MemoryWindow& window, FrameRow& out) const noexcept {
+  const Found found = ask_for_row(window, out);
   if (!found) return found.error();
   if (!*found) return unknown_code();
   return Done{};
@@ -151,10 +229,10 @@ bool Cursor::leads_to_other_code(Addr pc) noexcept {
     return true;
   }
   const RowCache* const rows = space_->row_cache;
-  CodeQuestion question;
+  KeepTicket ticket;
   RulePlace place = rule_place_;
-  KeptRow known;
-  if (rows && rows->find(at, module_, place, question, known)) {
+  KeptRow kept;
+  if (rows && rows->find(at, module_, place, kept, ticket)) {
     if (module_.is_code && module_.range.contains(at)) code_ = module_.range;
     return true;
   }
@@ -163,87 +241,6 @@ bool Cursor::leads_to_other_code(Addr pc) noexcept {
     if (!code) error_ = code.error();
     return bool(code);
   });
-}
-
-bool Cursor::step_by_copy(const CompactRow& row) noexcept {
-  CopiedCaller caller;
-  return find_caller(row, caller) && leads_to_code(caller.pc) && go_on_to(caller, row);
-}
-
-std::optional<Result<bool>> Cursor::at_end() noexcept {
-  if (stop_ == StopReason::outermost) return false;
-  if (stop_ != StopReason::none) return error_;
-  if (depth_ == k_max_frames) return stop(StopReason::limit, {ErrorCode::frame_limit, pc(), "frame limit of a walk"});
-  return std::nullopt;
-}
-
-[[gnu::hot]] Result<bool> Cursor::step() noexcept {
-  CodeQuestion question;
-  if (step_by_cache(question)) return true;
-  return step_otherwise(question);
-}
-
-[[gnu::hot]] Result<bool> Cursor::step_otherwise(const CodeQuestion& question) noexcept {
-  if (const auto ended = at_end()) return *ended;
-  return with_room(this, [&] { return step_by_new_row(question); });
-}
-
-[[gnu::hot]] Result<bool> Cursor::step_by_new_row(CodeQuestion question) noexcept {
-  const RowCache* const rows = space_->row_cache;
-  if (!rows) {
-    FrameRow row;
-    if (const Status found = look_for_row(window_, row); !found) return stop_without_row(found.error());
-    return apply(row);
-  }
-  if (const CallerRule end = rows->find_end(question, module_); end.kept_by() != KeptBy::nothing) {
-    count_warm_event(Counter::kept_row_used);
-    return stop(StopReason::outermost, {});
-  }
-  const auto has_left_by = [&](const CompactRow& row) {
-    CompactCaller caller;
-    return find_caller(row, caller) && leads_to_code(caller.pc) && go_on_to(caller, row);
-  };
-  if (KeptRow alike; rows->find_alike(question, rule_place_, alike) && has_left_by(alike.row)) return true;
-  NewRow row(rows->layout);
-  Lookup asked = lookup(guesses_);
-  Found found = rows->find_new(asked, row);
-  if (found && !*found) found = space_->find_guess(asked, row.full);
-  if (const Status there_is_one = require_row(found); !there_is_one) return stop_without_row(there_is_one.error());
-  const bool is_kept = rows->keep(question, asked, row, rule_place_).kept_by() != KeptBy::nothing;
-  if (is_kept && has_left_by(row.compact.row)) return true;
-  row.complete();
-  auto applied = apply(row.full);
-  if (applied && !*applied) rows->keep_end(question, asked, row);
-  return applied;
-}
-
-Result<bool> Cursor::stop_without_row(const Error& error) noexcept {
-  return stop(error.code == ErrorCode::no_info ? StopReason::no_info : StopReason::broken, error);
-}
-
-Result<bool> Cursor::step_by(const FrameRow& row) noexcept {
-  if (const auto ended = at_end()) return *ended;
-  return with_room(this, [&] { return apply(row); });
-}
-
-Result<bool> Cursor::apply(const FrameRow& row) noexcept {
-  Caller caller;
-  if (const Status applied = find_caller(row, caller); !applied) return stop(StopReason::broken, applied.error());
-  if (caller.outermost) return stop(StopReason::outermost, {});
-  // A signal may have interrupted what is no code: a call through a bad pointer.
-  if (!row.signal_frame) {
-    if (caller.pc == 0) return stop(StopReason::outermost, {});
-    if (!leads_to_code(caller.pc))
-      return stop(error_.code == ErrorCode::no_info ? StopReason::no_info : StopReason::broken, error_);
-  }
-
-  SignalContext signal = signal_;
-  if (row.signal_frame && space_->arch.sigframe_ucontext >= 0)
-    signal = {sp() + static_cast<std::uint64_t>(space_->arch.sigframe_ucontext), pc(), depth_ + 1};
-  if (!go_on_to(caller, row))
-    return stop(StopReason::cyclic, {ErrorCode::cyclic_frames, caller.pc, "caller is a frame seen before"});
-  signal_ = signal;
-  return true;
 }
 
 Result<ProcedureInfo> Cursor::procedure() noexcept {
@@ -273,13 +270,13 @@ Result<ProcedureName> Cursor::name(std::span<char> into) const noexcept {
 std::optional<Cursor::RowKind> Cursor::known_row() const noexcept {
   const RowCache* const rows = space_->row_cache;
   ModuleVersion module = module_;
-  CodeQuestion question;
+  KeepTicket ticket;
   RulePlace place;
-  KeptRow known;
+  KeptRow kept;
   if (!rows) return std::nullopt;
-  if (rows->find(address_.lookup(), module, place, question, known)) return RowKind{known.rule.origin()};
-  const CallerRule end = rows->find_end(question, module);
-  return end.kept_by() == KeptBy::nothing ? std::nullopt : std::optional(RowKind{end.origin()});
+  if (rows->find(address_.lookup(), module, place, kept, ticket)) return RowKind{kept.rule.origin()};
+  const CallerRule rule = ticket.partial;
+  return rule.kind() == CallerRule::Kind::outermost ? std::optional(RowKind{rule.origin()}) : std::nullopt;
 }
 
 /// Origin none: there is no row.

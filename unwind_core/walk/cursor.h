@@ -136,21 +136,20 @@ class Cursor : public StackPosition {
   template <class C, class Row>
   bool go_on_to(const C& caller, const Row& row) noexcept;
   // Inline in cursor_step_internal.h, as are repeats(), leads_to_code() and go_on_to().
-  /// False: the cache does not help here. `question` is then what keep() needs, unless the walk is at its end.
-  bool step_by_cache(CodeQuestion& question) noexcept;
-  bool step_by_copy(const CompactRow& row) noexcept;
+  /// False: the cache does not help here. step_by_sources() takes the ticket.
+  bool step_by_kept(KeepTicket& ticket) noexcept;
+  /// False, and nothing has changed: the full row has to decide.
+  bool leave_by(const CompactRow& row) noexcept;
+  bool leave_by_copy(const CompactRow& row) noexcept;
+  Result<bool> step_by_sources(const KeepTicket& ticket) noexcept;
+  Result<bool> leave_by_sources(KeepTicket ticket) noexcept;
+  Result<bool> leave_by(const FrameRow& row) noexcept;
   /// The result of every further step. Nothing: there may be a caller.
   std::optional<Result<bool>> at_end() noexcept;
-  Result<bool> apply(const FrameRow& row) noexcept;
-  Result<bool> step_otherwise(const CodeQuestion& question) noexcept;
-  Result<bool> step_by_new_row(CodeQuestion question) noexcept;
   /// The sources' answer, else that of guesses.
   Found ask_for_row(MemoryWindow& window, FrameRow& out) const noexcept;
   /// Asks for a row where there has to be one.
-  Status look_for_row(MemoryWindow& window, FrameRow& out) const noexcept {
-    return require_row(ask_for_row(window, out));
-  }
-  Status require_row(const Found& found) const noexcept;
+  Status look_for_row(MemoryWindow& window, FrameRow& out) const noexcept;
   /// Facts of a frame's row.
   struct RowKind {
     RowOrigin origin = RowOrigin::none;

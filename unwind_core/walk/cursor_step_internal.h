@@ -34,25 +34,27 @@ template <class C, class Row>
   return true;
 }
 
-[[gnu::always_inline]] inline bool Cursor::step_by_cache(CodeQuestion& question) noexcept {
+[[gnu::always_inline]] inline bool Cursor::step_by_kept(KeepTicket& ticket) noexcept {
   if (stop_ != StopReason::none || depth_ == k_max_frames) return false;
   const RowCache* const rows = space_->row_cache;
-  KeptRow known;
-  if (!rows || !rows->find(address_.lookup(), module_, rule_place_, question, known)) return false;
-  CompactCaller caller;
-  if (!find_caller(known.row, caller)) [[unlikely]]
-    return step_by_copy(known.row);
-  return leads_to_code(caller.pc) && go_on_to(caller, known.row);
+  KeptRow kept;
+  return rows && rows->find(address_.lookup(), module_, rule_place_, kept, ticket) && leave_by(kept.row);
 }
 
-/// Cursor::step(), for who answers by other words than a Result. False: `question` is what otherwise() needs, which is
-/// asked then.
+[[gnu::always_inline]] inline bool Cursor::leave_by(const CompactRow& row) noexcept {
+  CompactCaller caller;
+  if (!find_caller(row, caller)) [[unlikely]]
+    return leave_by_copy(row);
+  return leads_to_code(caller.pc) && go_on_to(caller, row);
+}
+
+/// Cursor::step(), for who answers by other words than a Result. False: otherwise() is asked then, with the ticket.
 struct CursorStep {
-  [[gnu::always_inline]] static bool is_made(Cursor& cursor, CodeQuestion& question) noexcept {
-    return cursor.step_by_cache(question);
+  [[gnu::always_inline]] static bool is_made(Cursor& cursor, KeepTicket& ticket) noexcept {
+    return cursor.step_by_kept(ticket);
   }
-  static Result<bool> otherwise(Cursor& cursor, const CodeQuestion& question) noexcept {
-    return cursor.step_otherwise(question);
+  static Result<bool> otherwise(Cursor& cursor, const KeepTicket& ticket) noexcept {
+    return cursor.step_by_sources(ticket);
   }
 };
 

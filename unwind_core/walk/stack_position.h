@@ -12,10 +12,10 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-struct CodeQuestion;
 struct CompactCaller;
 struct CompactRow;
 struct CopiedCaller;
+struct KeepTicket;
 
 /// Plain data: copies are independent. All functions are signal-safe where the address space's memory, modules and
 /// sources are; none allocates or locks.

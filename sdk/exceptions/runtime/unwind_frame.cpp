@@ -123,7 +123,7 @@ void UnwindFrame::set_procedure(const ProcedureInfo& procedure) noexcept {
 }
 
 UnwindFrame::Known UnwindFrame::look() noexcept {
-  CodeQuestion question;
+  KeepTicket ticket;
   if (is_outermost()) [[unlikely]] {
     is_compact_ = false;
     set_procedure({});
@@ -131,47 +131,47 @@ UnwindFrame::Known UnwindFrame::look() noexcept {
   }
   const RowCache* const rows = space_->row_cache;
   const std::uint32_t expected = rule_place_.next;
-  if (!rows || !rows->find(address_.lookup(), module_, rule_place_, question, kept_)) [[unlikely]]
-    return with_room(walk_, [&] { return rows ? look_anew(*rows, question) : look_without_keeping(); });
+  if (!rows || !rows->find(address_.lookup(), module_, rule_place_, kept_, ticket)) [[unlikely]]
+    return with_room(walk_, [&] { return look_anew(rows, ticket); });
   is_compact_ = true;
   if (rule_place_.number != expected && depth_ == 0) hints.expect_rule(address_.lookup(), rule_place_.number);
-  if (find_facts(question)) [[likely]]
+  if (find_facts(ticket)) [[likely]]
     return Known::found;
-  return with_room(walk_, [&] { return look_at_procedure(question); });
+  return with_room(walk_, [&] { return look_at_procedure(ticket); });
 }
 
 /// False: the procedure has to be looked for.
-bool UnwindFrame::find_facts(const CodeQuestion& question) noexcept {
+bool UnwindFrame::find_facts(const KeepTicket& ticket) noexcept {
   if (kept_.rule.handler() != Handler::known) [[unlikely]] {
     facts_ = {};
     return kept_.rule.handler() == Handler::none;
   }
-  const std::uint64_t version = RowCache::version_of(question.registrations, kept_.rule.kept_by(), module_);
+  const std::uint64_t version = RowCache::version_of(ticket.registrations, kept_.rule.kept_by(), module_);
   const std::uint64_t cipher = Facts::cipher(version);
   const Facts::Entries entries = known_procedures.entries();
   const Facts::Number number = entries.in_bounds(hints.facts(rule_place_.number));
   facts_ = entries.value(number);
-  return entries.holds(number, facts_, question.at, cipher) || find_facts_otherwise(question, cipher);
+  return entries.holds(number, facts_, ticket.at, cipher) || find_facts_otherwise(ticket, cipher);
 }
 
 /// The hint does not lead to the facts.
-[[gnu::noinline]] bool UnwindFrame::find_facts_otherwise(const CodeQuestion& question, std::uint64_t cipher) noexcept {
-  const Facts::Found found = known_procedures.find(question.at, [&](const ProcedureFacts&) { return cipher; });
+[[gnu::noinline]] bool UnwindFrame::find_facts_otherwise(const KeepTicket& ticket, std::uint64_t cipher) noexcept {
+  const Facts::Found found = known_procedures.find(ticket.at, [&](const ProcedureFacts&) { return cipher; });
   if (found.holds) hints.expect_facts(rule_place_.number, found.number);
   facts_ = found.value;
   return found.holds;
 }
 
-Handler UnwindFrame::keep_facts(const CodeQuestion& question, KeptBy by, const ModuleVersion& module,
+Handler UnwindFrame::keep_facts(const KeepTicket& ticket, KeptBy by, const ModuleVersion& module,
                                 std::uint32_t& number) noexcept {
   if (by == KeptBy::nothing) return Handler::unknown;
   if (facts_.personality == 0 && facts_.lsda == 0) return Handler::none;
-  const std::uint64_t version = RowCache::version_of(question.registrations, by, module);
+  const std::uint64_t version = RowCache::version_of(ticket.registrations, by, module);
   // An address without a rule has no facts, or such that nothing leads to: a second entry does no harm.
   Facts::Found known;
-  if (question.before.number != Facts::k_nowhere)
-    known = known_procedures.find(question.at, [&](const ProcedureFacts&) { return Facts::cipher(version); });
-  number = known_procedures.keep(question.at, Facts::cipher(version), facts_, known.number);
+  if (ticket.before != Facts::k_nowhere)
+    known = known_procedures.find(ticket.at, [&](const ProcedureFacts&) { return Facts::cipher(version); });
+  number = known_procedures.keep(ticket.at, Facts::cipher(version), facts_, known.number);
   return Handler::known;
 }
 
@@ -190,7 +190,7 @@ bool UnwindFrame::is_of_others(RowOrigin origin) noexcept {
 }
 
 /// Finds the procedure of code whose row was kept without it.
-UnwindFrame::Known UnwindFrame::look_at_procedure(const CodeQuestion& question) noexcept {
+UnwindFrame::Known UnwindFrame::look_at_procedure(const KeepTicket& ticket) noexcept {
   if (is_of_others(kept_.rule.origin())) {
     is_compact_ = false;
     return Known::found;
@@ -199,9 +199,9 @@ UnwindFrame::Known UnwindFrame::look_at_procedure(const CodeQuestion& question) 
   if (const Status found = find_procedure(asked); !found) return fail(found.error());
   const ModuleVersion module = kept_.rule.is_of_module() ? RowCache::module_of(asked) : ModuleVersion{};
   std::uint32_t number = 0;
-  const Handler handler = keep_facts(question, kept_.rule.kept_by(), module, number);
+  const Handler handler = keep_facts(ticket, kept_.rule.kept_by(), module, number);
   if (handler == Handler::unknown) return Known::found;
-  rule_place_ = space_->row_cache->keep(question, kept_.rule.with(handler), module);
+  rule_place_ = space_->row_cache->keep(ticket, kept_.rule.with(handler), module);
   hints.expect_facts(rule_place_.number, number);
   return Known::found;
 }
@@ -222,48 +222,35 @@ Addr UnwindFrame::start() noexcept {
 
 Addr UnwindFrame::gp() noexcept { return is_outermost() ? 0 : find_procedure_anew().gp; }
 
-/// Makes the row in full at every frame, in an address space that keeps nothing.
-UnwindFrame::Known UnwindFrame::look_without_keeping() noexcept {
-  is_compact_ = false;
+UnwindFrame::Known UnwindFrame::look_anew(const RowCache* rows, KeepTicket ticket) noexcept {
+  is_compact_ = rows && rows->find_alike(ticket, rule_place_, kept_);
+  if (is_compact_) return find_facts(ticket) ? Known::found : look_at_procedure(ticket);
   set_procedure({});
   Lookup asked = lookup();
-  const Found has_row = space_->find_row(asked, *row_);
-  if (!has_row) return fail(has_row.error());
-  if (!*has_row) return look_at_frames_of_others();
-  const Status found = find_procedure(asked);
-  return found ? Known::found : fail(found.error());
-}
-
-UnwindFrame::Known UnwindFrame::look_anew(const RowCache& rows, CodeQuestion question) noexcept {
-  is_compact_ = rows.find_alike(question, rule_place_, kept_);
-  if (is_compact_) return find_facts(question) ? Known::found : look_at_procedure(question);
-  set_procedure({});
-  Lookup asked = lookup();
-  NewRow row(rows.layout);
+  NewRow row(*row_, rows ? &rows->layout : nullptr);
   ProcedureInfo procedure;
-  row.compact.procedure = &procedure;
-  const Found has_row = rows.find_new(asked, row);
-  if (!has_row) return fail(has_row.error());
-  if (!*has_row || is_guess(row.full.origin)) return look_at_frames_of_others();
+  row.procedure = &procedure;
+  const RowAnswer answer = rows ? rows->find_new(asked, row) : space_->find_any_row(asked, row);
+  if (answer == RowAnswer::broken) return fail(row.error);
+  if (answer == RowAnswer::none || is_guess(row.full.origin)) return look_at_frames_of_others();
   if (is_of_others(row.full.origin)) return Known::found;
   if (procedure.origin != RowOrigin::none)
     set_procedure(procedure);
   else if (const Status found = find_procedure(asked); !found)
     return fail(found.error());
+  if (rows) keep(*rows, ticket, asked, row);
+  if (!is_compact_) row.complete();
+  return Known::found;
+}
+
+void UnwindFrame::keep(const RowCache& rows, const KeepTicket& ticket, Lookup& asked, const NewRow& row) noexcept {
   const KeptBy by = row.is_compact ? row.kept_by : KeptBy::nothing;
   std::uint32_t number = 0;
   const Handler handler =
-      keep_facts(question, by, by == KeptBy::module ? RowCache::module_of(asked) : ModuleVersion{}, number);
-  kept_.rule = rows.keep(question, asked, row, rule_place_, handler);
+      keep_facts(ticket, by, by == KeptBy::module ? RowCache::module_of(asked) : ModuleVersion{}, number);
+  kept_ = {row.compact, rows.keep(ticket, asked, row, rule_place_, handler)};
   hints.expect_facts(rule_place_.number, number);
   is_compact_ = kept_.rule.kept_by() != KeptBy::nothing;
-  if (is_compact_) {
-    kept_.row = row.compact.row;
-  } else {
-    row.complete();
-    *row_ = row.full;
-  }
-  return Known::found;
 }
 
 /// Programs announce frames to libgcc by __register_frame(), and it alone knows them. It is called last, since it takes

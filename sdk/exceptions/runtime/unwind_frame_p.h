@@ -75,17 +75,18 @@ class UnwindFrame : public StackPosition {
 
  private:
   Known fail(const Error& error) noexcept;
-  Known look_at_procedure(const CodeQuestion& question) noexcept;
-  Known look_anew(const RowCache& rows, CodeQuestion question) noexcept;
-  Known look_without_keeping() noexcept;
+  Known look_at_procedure(const KeepTicket& ticket) noexcept;
+  /// `rows`: null in an address space that keeps nothing.
+  Known look_anew(const RowCache* rows, KeepTicket ticket) noexcept;
+  void keep(const RowCache& rows, const KeepTicket& ticket, Lookup& asked, const NewRow& row) noexcept;
   /// Finds the procedure and sets its facts. Nothing is found where nothing knows the code.
   Status find_procedure(Lookup& asked) noexcept;
   /// Finds the procedure for an accessor. All is 0 where nothing is found.
   ProcedureInfo find_procedure_anew() noexcept;
-  bool find_facts(const CodeQuestion& question) noexcept;
-  bool find_facts_otherwise(const CodeQuestion& question, std::uint64_t cipher) noexcept;
+  bool find_facts(const KeepTicket& ticket) noexcept;
+  bool find_facts_otherwise(const KeepTicket& ticket, std::uint64_t cipher) noexcept;
   /// `number`: of the entry, if there are facts to keep.
-  CallerRule::Handler keep_facts(const CodeQuestion& question, KeptBy by, const ModuleVersion& module,
+  CallerRule::Handler keep_facts(const KeepTicket& ticket, KeptBy by, const ModuleVersion& module,
                                  std::uint32_t& number) noexcept;
   Known look_at_frames_of_others() noexcept;
   bool is_of_others(RowOrigin origin) noexcept;

@@ -75,36 +75,35 @@ class EhFrameSource final : public FdeSource {
  public:
   constexpr EhFrameSource() noexcept : FdeSource(RowOrigin::eh_frame) {}
 
-  [[gnu::hot]] Found find_row(Lookup& lookup, FrameRow& out) const noexcept override {
+  [[gnu::hot]] RowAnswer find_any_row(Lookup& lookup, AnyRow& out) const noexcept override {
     const Module* const module = lookup.module();
-    if (!module) return false;
-    if (module->memory) return Error{ErrorCode::invalid_argument, lookup.at.value(), "row of code that is on no stack"};
-    if (lookup.compact && find_compact(lookup, *module, *lookup.compact, out)) return true;
-    return FdeSource::find_row(lookup, out);
+    if (!module) return RowAnswer::none;
+    if (module->memory)
+      return out.fail({ErrorCode::invalid_argument, lookup.at.value(), "row of code that is on no stack"});
+    const RowAnswer usual = out.layout ? find_usual(lookup, *module, out) : RowAnswer::none;
+    return usual != RowAnswer::none ? usual : FdeSource::find_any_row(lookup, out);
   }
 
  private:
-  /// Finds what linkers and compilers make of nearly everything. False: the row has to be looked for in the general
+  /// Finds what linkers and compilers make of nearly everything. None: the row has to be looked for in the general
   /// way.
-  [[gnu::always_inline]] bool find_compact(Lookup& lookup, const Module& module, CompactAnswer& answer,
-                                           FrameRow& out) const noexcept {
+  [[gnu::always_inline]] RowAnswer find_usual(Lookup& lookup, const Module& module, AnyRow& out) const noexcept {
     const Addr pc = lookup.at.lookup();
     const Arch& arch = lookup.space.arch;
     FoundFde found;
     CompactCode code;
     if (!search_eh_frame_hdr(module.eh_frame_hdr, pc, arch, found) ||
         !read_known_fde(module.eh_segment, found.fde, known_cies, arch, code) || !code.range.contains(pc))
-      return false;
-    const bool is_found = find_compact_row(code, answer.layout, pc, answer.row, out.range);
-    if (!is_found) {
-      if (!is_outermost(code)) return false;
-      out = outermost_row(code, answer.layout);
+      return RowAnswer::none;
+    const bool is_compact = find_compact_row(code, *out.layout, pc, out.compact, out.full.range);
+    if (!is_compact) {
+      if (!is_outermost(code)) return RowAnswer::none;
+      out.full = outermost_row(code, *out.layout);
     }
-    out.origin = RowOrigin::eh_frame;
-    out.keeps_by = KeepsBy::module;
-    if (answer.procedure) describe_known(module.eh_segment, found.fde, code, lookup, *answer.procedure);
-    answer.is_found = is_found;
-    return true;
+    out.full.origin = RowOrigin::eh_frame;
+    out.full.keeps_by = KeepsBy::module;
+    if (out.procedure) describe_known(module.eh_segment, found.fde, code, lookup, *out.procedure);
+    return is_compact ? RowAnswer::compact : RowAnswer::full;
   }
   [[gnu::noinline]] void describe_known(const SectionBytes& segment, Addr at, const CompactCode& code, Lookup& lookup,
                                         ProcedureInfo& out) const noexcept {

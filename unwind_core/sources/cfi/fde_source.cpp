@@ -4,8 +4,6 @@
 #include <atomic>
 #include <optional>
 
-#include "jitunwind/unwind_core/kept/compact_row_internal.h"
-
 namespace jitunwind {
 namespace {
 
@@ -47,20 +45,20 @@ constinit PersonalityWords personality_words;
 
 }  // namespace
 
-Found FdeSource::find_row(Lookup& lookup, FrameRow& out) const noexcept {
+RowAnswer FdeSource::find_any_row(Lookup& lookup, AnyRow& out) const noexcept {
   CfiContext context{lookup.space.arch};
   Fde fde;
   const Found found = find_fde(lookup, context, fde);
-  if (!found || !*found) return found;
-  const Status row = row_at(fde, context, lookup.at.lookup(), out);
-  if (!row) return row.error();
-  if (returns_by_nobodys_memory(out, context.arch))
-    return Error{ErrorCode::bad_frame, lookup.at.lookup(), "return address below the stack"};
-  out.origin = origin_;
-  out.keeps_by = KeepsBy::module;
+  if (!found || !*found) return out.answer(found);
+  const Status row = row_at(fde, context, lookup.at.lookup(), out.full);
+  if (!row) return out.fail(row.error());
+  if (returns_by_nobodys_memory(out.full, context.arch))
+    return out.fail({ErrorCode::bad_frame, lookup.at.lookup(), "return address below the stack"});
+  out.full.origin = origin_;
+  out.full.keeps_by = KeepsBy::module;
   // An error is that of the question for the procedure itself.
-  if (lookup.compact && lookup.compact->procedure) (void)describe(fde, lookup, *lookup.compact->procedure);
-  return true;
+  if (out.procedure) (void)describe(fde, lookup, *out.procedure);
+  return RowAnswer::full;
 }
 
 Status FdeSource::describe(Fde& fde, Lookup& lookup, ProcedureInfo& out) const noexcept {

@@ -2,15 +2,16 @@
 #pragma once
 
 #include "jitunwind/unwind_core/address_space.h"
+#include "jitunwind/unwind_core/kept/compact_row_internal.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
 
 namespace jitunwind {
 
-class FdeSource : public RowSource {
+class FdeSource : public AnyRowSource {
  public:
   constexpr explicit FdeSource(RowOrigin origin) noexcept : origin_(origin) {}
 
-  Found find_row(Lookup& lookup, FrameRow& out) const noexcept override;
+  RowAnswer find_any_row(Lookup& lookup, AnyRow& out) const noexcept override;
   Found find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept final;
 
  protected:

@@ -87,7 +87,7 @@ class FollowedCode {
 
   /// The SP at the code's return. Only the place is cached; its content is checked in any case.
   std::optional<Addr> find_way_out(WayOut& way) noexcept {
-    UnknownCode* const memory = lookup_.space.unknown_code;
+    const UnknownCode* const memory = lookup_.unknown;
     if (memory && memory->find(lookup_.at, lookup_.unknown_version, way)) {
       if (way.known != WayOut::Known::nowhere) {
         if (is_behind_call(way)) return frame_.at(way.sp());

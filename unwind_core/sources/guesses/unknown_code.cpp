@@ -1,5 +1,7 @@
 #include "jitunwind/unwind_core/sources/guesses/unknown_code_internal.h"
 
+#include <algorithm>
+
 #include "jitunwind/unwind_core/memory/moment_p.h"
 #include "jitunwind/unwind_core/trace/counters.h"
 
@@ -22,6 +24,39 @@ std::uint64_t UnknownCode::find_kept(CodeAddress at, const RowCache& rows) const
   if (!find(at, now, ignored)) return 0;
   count_warm_event(Counter::unknown_known);
   return now;
+}
+
+[[gnu::hot]] RowAnswer UnknownCode::find_any_row(Lookup& lookup, AnyRow& out) const noexcept {
+  const RowCache* const rows = lookup.space.row_cache;
+  if (rows && keeps_any_.load(std::memory_order_relaxed)) lookup.unknown_version = find_kept(lookup.at, *rows);
+  if (lookup.unknown_version == 0) {
+    const RowAnswer answer = sources_.find_any_row(lookup, out);
+    return answer == RowAnswer::none && rows ? ask_again(lookup, out) : answer;
+  }
+  lookup.unknown = this;
+  return RowAnswer::none;
+}
+
+/// Notes that no source knows the code. Most code is known to some source, so the version is read only now. It must be
+/// read before the lookup whose result is kept, and the sources are therefore asked again.
+[[gnu::noinline]] RowAnswer UnknownCode::ask_again(Lookup& lookup, AnyRow& out) const noexcept {
+  const std::uint64_t now = version(lookup.at.lookup(), *lookup.space.row_cache);
+  Lookup again(lookup.space, lookup.at, lookup.window, lookup.registers, lookup.guesses);
+  const RowAnswer answer = sources_.find_any_row(again, out);
+  if (answer != RowAnswer::none) return answer;
+  count_event(Counter::unknown_met);
+  keep(lookup.at, now, {});
+  lookup.unknown = this;
+  lookup.unknown_version = now;
+  return RowAnswer::none;
+}
+
+Found UnknownCode::find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept {
+  return sources_.find_procedure(lookup, out);
+}
+
+bool UnknownCode::was_told_of(Addr at) const noexcept {
+  return std::ranges::any_of(sources_.row_sources, [at](const RowSource* source) { return source->was_told_of(at); });
 }
 
 }  // namespace jitunwind

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/kept/row_cache_internal.h"
 #include "jitunwind/unwind_core/kept/sequenced_entry_internal.h"
 #include "jitunwind/unwind_core/sources/guesses/code_flow_p.h"
@@ -40,43 +41,52 @@ struct WayOut {
   static Known that_returns(SigningKey key) noexcept { return static_cast<Known>(k_returns + static_cast<int>(key)); }
 };
 
-/// A cache for one address space whose rows are cached, too. Registering or loading code changes its generation at
-/// once. Changes of other memory are not announced, so that no entry is valid for longer than a moment. Thread-safe,
-/// signal-safe.
-class UnknownCode {
+/// The sources of rows of an address space as one, which notes the code that none of them knows, and does not ask
+/// again; for lookups in a space without a cache of rows it notes nothing. Registering or loading code changes the
+/// generation at once. Changes of other memory are not announced, so that no entry is valid for longer than a moment.
+/// Thread-safe, signal-safe.
+class UnknownCode final : public AnyRowSource {
   static constexpr unsigned k_bits = 8;
+  struct Key {
+    Addr at;
+    std::uint64_t version;
+  };
 
  public:
-  using Table = std::array<SequencedEntry<CodeQuestion, WayOut>, std::size_t{1} << k_bits>;
+  using Table = std::array<SequencedEntry<Key, WayOut>, std::size_t{1} << k_bits>;
 
   /// `table`: zeros, not touched until an entry is stored. Most processes never store one.
-  constexpr explicit UnknownCode(Table& table) noexcept : table_(table) {}
+  constexpr UnknownCode(const AddressSpace& sources, Table& table) noexcept : sources_(sources), table_(table) {}
 
-  /// The present generation of the place (RowCache::version_of). 0: entries cannot be stored.
-  static std::uint64_t version(Addr at, const RowCache& rows) noexcept;
-  /// The generation under which the code is known to be unknown to all sources; 0: it is not.
-  std::uint64_t find(CodeAddress at, const RowCache& rows) const noexcept {
-    return keeps_any_.load(std::memory_order_relaxed) ? find_kept(at, rows) : 0;
-  }
+  /// None: the lookup says under which version more of the code is kept, if that is possible.
+  RowAnswer find_any_row(Lookup& lookup, AnyRow& out) const noexcept override;
+  Found find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept override;
+  bool was_told_of(Addr at) const noexcept override;
+
   /// False: it is not known to be unknown.
   bool find(CodeAddress at, std::uint64_t version, WayOut& out) const noexcept {
     return version != 0 && entry_of(at).find({key_of(at), version}, out);
   }
-  void keep(CodeAddress at, std::uint64_t version, const WayOut& out) noexcept {
+  void keep(CodeAddress at, std::uint64_t version, const WayOut& out) const noexcept {
     if (version == 0) return;
     keeps_any_.store(true, std::memory_order_relaxed);
     entry_of(at).keep({key_of(at), version}, out);
   }
 
  private:
+  /// The present generation of the place (RowCache::version_of). 0: entries cannot be stored.
+  static std::uint64_t version(Addr at, const RowCache& rows) noexcept;
+  /// The generation under which the code is known to be unknown to all sources; 0: it is not.
   std::uint64_t find_kept(CodeAddress at, const RowCache& rows) const noexcept;
+  RowAnswer ask_again(Lookup& lookup, AnyRow& out) const noexcept;
   /// The key of a return address differs, since it is looked up at another instruction. Never 0: that is the key of a
   /// new entry.
   static constexpr Addr key_of(CodeAddress at) noexcept { return at.value() << 1 | (at.is_return_address() ? 1 : 0); }
   Table::value_type& entry_of(CodeAddress at) const noexcept { return table_[table_place(at.value(), k_bits)]; }
 
+  const AddressSpace& sources_;
   Table& table_;
-  std::atomic<bool> keeps_any_{false};
+  mutable std::atomic<bool> keeps_any_{false};
 };
 
 }  // namespace jitunwind
