@@ -10,11 +10,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "jitunwind/builders/shapes/procedure_of_fde_internal.h"
 #include "jitunwind/dyn_info/registry/registry.h"
+#include "jitunwind/sdk/local_space.h"
 #include "jitunwind/sdk/walk.h"
 #include "tests/fallback/stepped_walks.h"
 
@@ -107,6 +109,41 @@ TEST(UnknownCode, WhoseNamesAreKnownHasNoWrongCaller) {
   for (unw_dyn_info_t& info : named) ASSERT_TRUE(register_procedure(&info));
   expect_right_in("names alone", code, {0.5});
   for (unw_dyn_info_t& info : named) ASSERT_TRUE(cancel_procedure(&info));
+}
+
+/// outer: call inner; ret. inner: sub $24,%rsp; call helper; add $24,%rsp; ret.
+constexpr std::array<std::uint8_t, 64> k_outer_and_inner = {
+    0xe8, 0x0b, 0x00, 0x00, 0x00, 0xc3, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0x48, 0x83, 0xec,
+    0x18, 0xe8, 0x0b, 0x00, 0x00, 0x00, 0x48, 0x83, 0xc4, 0x18, 0xc3, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xc3,
+};
+constexpr Addr k_behind_call_of_inner = 5, k_behind_call_of_helper = 25;
+
+/// A walk that came to the code with another stack, as bold ones do, has found no way out. The next one has the same
+/// SP.
+// covers: LU20
+TEST(UnknownCode, LeadsToItsCallerOnceTheStackSaysSo) {
+  void* const memory = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  std::memcpy(memory, k_outer_and_inner.data(), k_outer_and_inner.size());
+  ASSERT_EQ(::mprotect(memory, 4096, PROT_READ | PROT_EXEC), 0);
+  const Arch& arch = *host_arch();
+  std::array<Addr, 64> stack{};
+  RegisterFile registers;
+  registers.set(arch.column(arch.pc), addr_of(memory) + k_behind_call_of_helper);
+  registers.set(arch.column(arch.sp), addr_of(stack.data()));
+  const auto caller = [&]() -> std::optional<Addr> {
+    Cursor cursor(local_space(), registers, Cursor::Top::returned_to);
+    const auto moved = cursor.step();
+    return moved && *moved ? std::optional(cursor.pc()) : std::nullopt;
+  };
+  const Addr right = addr_of(memory) + k_behind_call_of_inner;
+  for (int i = 0; i < 3; ++i) {
+    stack[3] = 0;
+    for (int again = 0; again < 2; ++again) EXPECT_EQ(caller(), std::nullopt);
+    stack[3] = right;
+    for (int again = 0; again < 2; ++again) EXPECT_EQ(caller(), right) << i;
+  }
+  EXPECT_EQ(::munmap(memory, 4096), 0);
 }
 
 struct Variant {

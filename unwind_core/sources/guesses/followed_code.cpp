@@ -91,17 +91,16 @@ class FollowedCode {
     if (memory && memory->find(lookup_.at, lookup_.unknown_version, way)) {
       if (way.known != WayOut::Known::nowhere) {
         if (is_behind_call(way)) return frame_.at(way.sp());
-      } else if (way.base == Base::unknown || way.offset == mark_of_sp()) {
+      } else if (way.base == Base::unknown || word_of(way) == way.loaded) {
         return std::nullopt;
       }
     }
     way = follow_out();
-    // An earlier path may be the right one from another SP.
-    const bool is_of_code = !depends_on_stack_ || way.known == WayOut::Known::nowhere;
-    if (memory && is_of_code) memory->keep(lookup_.at, lookup_.unknown_version, way);
+    // An earlier path may be the right one from another stack.
+    const bool can_be_kept = !rejected_ || (way.known == WayOut::Known::nowhere && !words_decide_);
+    if (memory && can_be_kept) memory->keep(lookup_.at, lookup_.unknown_version, way);
     return way.known == WayOut::Known::nowhere ? std::nullopt : frame_.at(way.sp());
   }
-  std::int32_t mark_of_sp() const noexcept { return static_cast<std::int32_t>(frame_.sp); }
   /// The path out of an interrupted procedure, on a CPU whose calls push, if the pc alone decides it: there is no call,
   /// which may not return, no jump that depends on registers, and no register to load. The code then returns to the
   /// address on the stack there, whatever its caller is.
@@ -113,11 +112,15 @@ class FollowedCode {
     const auto leads_out = [&](const CodeState& at_end, bool returns) {
       way.offset = at_end.sp.offset;
       way.base = at_end.sp.base;
-      return returns && at_end.changed == 0 && is_behind_call(way);
+      if (!returns || at_end.changed != 0) return false;
+      if (!is_behind_call(way)) return reject(way), false;
+      return true;
     };
     return flow.reach_return_without_call(leads_out, state) ? std::optional(way) : std::nullopt;
   }
   WayOut follow_out() noexcept {
+    rejected_.reset();
+    words_decide_ = false;
     CodeState state;
     const auto at_once = follow_out_at_once();
     return at_once ? *at_once : follow_out(state);
@@ -126,17 +129,13 @@ class FollowedCode {
     CodeFlow flow(lookup_.space, lookup_.window, lookup_.at.value());
     if (lookup_.at.is_return_address()) flow.start_behind_call();
     WayOut way, jump;
-    depends_on_stack_ = false;
     // One path may jump to a part of another procedure, or not, while another path returns.
     const auto leads_out = [&](const CodeState& at_end, bool returns) {
       const auto below = words_below_top(at_end, returns);
       if (!below || (!returns && jump.known == WayOut::Known::jumps)) return false;
       WayOut& found = returns ? way : jump;
       found = {at_end.sp.offset, *below, at_end.sp.base, {}, at_end.loaded};
-      if (!is_behind_call(found)) {
-        depends_on_stack_ = true;
-        return false;
-      }
+      if (!is_behind_call(found)) return reject(found), false;
       found.known = returns ? WayOut::that_returns(at_end.authenticated) : WayOut::Known::jumps;
       return returns;
     };
@@ -144,9 +143,17 @@ class FollowedCode {
     if (jump.known == WayOut::Known::jumps) return jump;
     // Bytes that are data now may be code at the next lookup.
     if (flow.met_data()) return {};
-    if (!depends_on_stack_) return {.known = WayOut::Known::nowhere};
-    return {.offset = mark_of_sp(), .base = Base::sp, .known = WayOut::Known::nowhere};
+    return rejected_.value_or(WayOut{.known = WayOut::Known::nowhere});
   }
+  /// Notes a path that would be right if another word were on the stack.
+  void reject(WayOut way) noexcept {
+    way.known = WayOut::Known::nowhere;
+    way.loaded = word_of(way);
+    words_decide_ |= rejected_ && !(rejected_->sp().is(way.base, way.offset) && rejected_->below == way.below);
+    if (!words_decide_) rejected_ = way;
+  }
+  /// The word that decides whether a path is right; 0: there is none, or it is below SP.
+  Addr word_of(const WayOut& way) noexcept { return return_address(way).value_or(0); }
   /// The place of the return address at the end. A jump before which it was not loaded may be one within the procedure.
   std::optional<std::uint16_t> words_below_top(const CodeState& at_end, bool returns) const noexcept {
     if (arch_.ra_in_memory) return std::uint16_t{0};
@@ -251,9 +258,13 @@ class FollowedCode {
     const auto ra = return_address(top);
     return ra && is_after_call(lookup_.space, lookup_.window, *ra);
   }
-  bool is_behind_call(const WayOut& way) noexcept {
+  std::optional<Addr> return_address(const WayOut& way) noexcept {
     const auto top = frame_.at(way.sp());
-    return top && is_behind_call(Top{*top, way.below});
+    return top ? return_address(Top{*top, way.below}) : std::nullopt;
+  }
+  bool is_behind_call(const WayOut& way) noexcept {
+    const auto ra = return_address(way);
+    return ra && is_after_call(lookup_.space, lookup_.window, *ra);
   }
   /// Whether the return address is at `top`, by the known state.
   bool says(const CodeState& state, Top top) const noexcept {
@@ -313,9 +324,10 @@ class FollowedCode {
   Lookup& lookup_;
   const Arch& arch_;
   Frame frame_;
-  bool is_own_;                    // code of this process
-  std::optional<Addr> link_{};     // the return address in the link register, if it may be there
-  bool depends_on_stack_ = false;  // the last path out: others led to no return address
+  bool is_own_;                       // code of this process
+  std::optional<Addr> link_{};        // the return address in the link register, if it may be there
+  std::optional<WayOut> rejected_{};  // a path, last out, that led to no return address
+  bool words_decide_ = false;         // there were others, which depend on other words
 };
 
 class FollowedCodeSource final : public RowSource {

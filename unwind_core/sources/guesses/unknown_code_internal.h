@@ -18,7 +18,7 @@ namespace jitunwind {
 struct WayOut {
   enum class Known : std::uint8_t {
     not_followed,
-    nowhere,  // base unknown: from any frame; sp: from a frame with the SP whose lower half is `offset`
+    nowhere,  // base unknown: on any stack; else as long as `loaded` is the word where the return address would be
     jumps,
     returns,
     // The code returns by a link register that was signed before this place; in the order of the keys.
@@ -32,7 +32,7 @@ struct WayOut {
   std::uint16_t below = 0;  ///< words from there down to the return address; 0: it is where calls leave it
   StackPlace::Base base = StackPlace::Base::unknown;
   Known known = Known::not_followed;
-  std::uint64_t loaded = 0;  ///< registers that were loaded from the stack before, a bit for each place
+  std::uint64_t loaded = 0;  ///< registers that were loaded from the stack before, a bit for each place; or a word
 
   StackPlace sp() const noexcept { return {base, offset}; }
   bool returns() const noexcept { return known >= Known::returns; }
