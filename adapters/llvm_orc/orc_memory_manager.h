@@ -4,11 +4,10 @@
 #include <llvm/ExecutionEngine/SectionMemoryManager.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
-#include <vector>
 
 #include "jitunwind/adapters/llvm_orc/orc_options.h"
-#include "jitunwind/builders/object_registration.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {
@@ -34,28 +33,11 @@ class OrcMemoryManager : public llvm::SectionMemoryManager {
   bool finalizeMemory(std::string* error) override;
 
  private:
-  struct Symbol {
-    Addr start;
-    std::uint64_t size;
-    std::string name;
-  };
-  /// An object between its first section and finalisation.
-  struct LoadedObject {
-    std::string name;
-    std::vector<AddrRange> code;
-    std::vector<AddrRange> data;
-    std::vector<Symbol> symbols;
-    AddrRange eh_frame;
-  };
+  struct Objects;
   static const OrcOptions k_no_options;
 
-  /// The error as text; empty on success.
-  std::string register_loaded(const LoadedObject& object);
-
   const OrcOptions& options_;
-  LoadedObject loading_;
-  std::vector<LoadedObject> loaded_;
-  std::vector<ObjectRegistration> registrations_;
+  const std::unique_ptr<Objects> objects_;
 };
 
 }  // namespace jitunwind

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "jitunwind/adapters/code_segments/code_segments.h"
+
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
@@ -23,6 +25,9 @@ struct OrcOptions {
   /// Called once for an object with such functions, before any of its code can run, on the thread that links it.
   /// Several threads may call it at once. It must not throw.
   std::function<void(const OrcUndescribed&)> on_undescribed{};
+  /// Code lies in these, so that tools see it which were never told of this library; null: where LLVM places it. It
+  /// stays there, too, if the object's data lies further than 2 GiB away. They must outlive the code.
+  CodeSegments* segments = CodeSegments::of_environment();
 };
 
 }  // namespace jitunwind

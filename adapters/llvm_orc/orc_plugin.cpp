@@ -5,12 +5,14 @@
 #include <llvm/ExecutionEngine/JITLink/JITLink.h>
 #include <llvm/ExecutionEngine/Orc/Shared/WrapperFunctionUtils.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "jitunwind/adapters/llvm_orc/orc_report_p.h"
+#include "jitunwind/adapters/llvm_orc/orc_room_p.h"
 
 namespace jitunwind {
 namespace {
@@ -65,36 +67,78 @@ class OrcObject : public std::enable_shared_from_this<OrcObject> {
     return llvm::Error::success();
   }
 
-  /// Records the addresses of all parts and adds the actions that register them.
+  /// Gives code its place in a segment, where it is fixed up, and adds the actions that register it. A second plugin in
+  /// the layer finds them.
+  llvm::Error claim(jitlink::LinkGraph& graph) {
+    if (is_known(graph)) return llvm::Error::success();
+    std::vector<jitlink::Block*> blocks;
+    std::vector<OrcCode> parts;
+    std::vector<AddrRange> data;
+    for (jitlink::Section& section : graph.sections()) {
+      for (jitlink::Block* const block : section.blocks()) {
+        const Addr start = block->getAddress().getValue();
+        if (is_code(section))
+          blocks.push_back(block),
+              parts.push_back({block->getSize(), block->getAlignment(), block->getAlignmentOffset()});
+        else if (start != 0)
+          data.push_back({start, start + block->getSize()});
+      }
+    }
+    if (blocks.empty()) return llvm::Error::success();
+    room_ = OrcRoom::allocate(options_->segments, parts, count_functions(graph), data);
+    for (std::size_t i = 0; room_ && i < blocks.size(); ++i) move(*blocks[i], parts[i]);
+    is_claimed_ = true;
+    return add_actions(graph);
+  }
+
+  /// Records the addresses of all parts.
   llvm::Error place(jitlink::LinkGraph& graph) {
+    if (!is_claimed_) return llvm::Error::success();
     llvm::DenseSet<const jitlink::Block*> blocks;
     for (const jitlink::Section& section : graph.sections()) {
       if (!is_code(section)) continue;
       blocks.insert(section.blocks().begin(), section.blocks().end());
       if (const AddrRange range = range_of(section); !range.empty()) code_.push_back(range);
     }
-    if (code_.empty()) return llvm::Error::success();
     for (const Name& name : names_)
       if (blocks.contains(name.block))
         functions_.push_back({name.block->getAddress().getValue() + name.offset, name.size,
                               std::string_view(name.text.data(), name.text.size())});
     if (const jitlink::Section* const section = graph.findSectionByName(k_eh_frame)) eh_frame_ = range_of(*section);
-    return add_actions(graph);
+    return llvm::Error::success();
   }
 
+ private:
   static bool is_known(jitlink::LinkGraph& graph) {
     for (const auto& actions : graph.allocActions())
       if (actions.Finalize && actions.Finalize.getCallee() == ExecutorAddr::fromPtr(&finalize)) return true;
     return false;
   }
 
- private:
   struct Name {
     const jitlink::Block* block;
     std::uint64_t offset;
     std::uint64_t size;
     llvm::StringRef text;  // memory of the graph
   };
+
+  /// There are at most as many as names, or as entries of call frame information, which are a block each.
+  std::size_t count_functions(jitlink::LinkGraph& graph) const {
+    std::size_t entries = 0;
+    if (const jitlink::Section* const frames = graph.findSectionByName(k_eh_frame))
+      for ([[maybe_unused]] const jitlink::Block* block : frames->blocks()) ++entries;
+    return std::max(names_.size(), entries);
+  }
+
+  static void move(jitlink::Block& block, const OrcCode& to) {
+    const llvm::MutableArrayRef<char> bytes(reinterpret_cast<char*>(to.writable), block.getSize());
+    if (block.isZeroFill())
+      std::fill(bytes.begin(), bytes.end(), 0);
+    else
+      std::copy(block.getContent().begin(), block.getContent().end(), bytes.begin());
+    block.setMutableContent(bytes);
+    block.setAddress(ExecutorAddr(to.start));
+  }
 
   llvm::Error add_actions(jitlink::LinkGraph& graph) {
     using Arguments = shared::SPSArgList<shared::SPSExecutorAddr>;
@@ -119,6 +163,7 @@ class OrcObject : public std::enable_shared_from_this<OrcObject> {
     auto registered = register_orc_object({code_, eh_frame_, functions_}, name_, *options_);
     if (!registered) return registered.takeError();
     registration_ = std::move(*registered);
+    room_.publish();
     names_.clear();
     functions_.clear();
     code_.clear();
@@ -130,6 +175,7 @@ class OrcObject : public std::enable_shared_from_this<OrcObject> {
     const auto self = std::move(self_);
     if (const Status cancelled = registration_.cancel(); !cancelled)
       return orc_error("cannot cancel " + name_ + ": " + error_text(cancelled.error().code));
+    room_.release();
     return llvm::Error::success();
   }
 
@@ -139,6 +185,8 @@ class OrcObject : public std::enable_shared_from_this<OrcObject> {
   std::vector<AddrRange> code_;
   std::vector<ObjectFunction> functions_;
   AddrRange eh_frame_;
+  bool is_claimed_ = false;
+  OrcRoom room_;  // outlives the registration
   ObjectRegistration registration_;
   std::shared_ptr<OrcObject> self_;
 };
@@ -164,10 +212,12 @@ void OrcPlugin::modifyPassConfig(llvm::orc::MaterializationResponsibility& respo
   const std::string dylib = responsibility.getTargetJITDylib().getName();
   const auto object = std::make_shared<OrcObject>(graph.getName() + " in " + dylib, options_);
   passes.PrePrunePasses.push_back([object](jitlink::LinkGraph& g) { return object->note_names(g); });
+  passes.PostAllocationPasses.insert(passes.PostAllocationPasses.begin(),
+                                     [object](jitlink::LinkGraph& g) { return object->claim(g); });
   passes.PostFixupPasses.insert(passes.PostFixupPasses.begin(), hide_eh_frame);
   passes.PostFixupPasses.push_back([object](jitlink::LinkGraph& g) {
     if (llvm::Error error = show_eh_frame(g)) return error;
-    return OrcObject::is_known(g) ? llvm::Error::success() : object->place(g);
+    return object->place(g);
   });
 }
 

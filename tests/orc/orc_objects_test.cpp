@@ -121,13 +121,15 @@ define i64 @outer(ptr %native, i64 %x) {
   EXPECT_EQ(innermost_jit_name, "any \x01\x7f\x80\xff \"name\" $(;) %s");
 }
 
-/// Puts code into the lowest 2 GiB, and data, including .eh_frame, where the kernel maps memory.
+/// Puts code into the lowest 2 GiB, and data, including .eh_frame, there as well or where the kernel maps memory.
 class FarMapper : public llvm::SectionMemoryManager::MemoryMapper {
  public:
+  explicit FarMapper(bool has_low_data) : has_low_data_(has_low_data) {}
   llvm::sys::MemoryBlock allocateMappedMemory(llvm::SectionMemoryManager::AllocationPurpose purpose, std::size_t size,
                                               const llvm::sys::MemoryBlock*, unsigned,
                                               std::error_code& error) override {
-    const int where = purpose == llvm::SectionMemoryManager::AllocationPurpose::Code ? MAP_32BIT : 0;
+    const bool is_low = has_low_data_ || purpose == llvm::SectionMemoryManager::AllocationPurpose::Code;
+    const int where = is_low ? MAP_32BIT : 0;
     size = (size + 4095) & ~std::size_t{4095};
     void* const at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | where, -1, 0);
     error = at == MAP_FAILED ? std::make_error_code(std::errc::not_enough_memory) : std::error_code();
@@ -140,21 +142,43 @@ class FarMapper : public llvm::SectionMemoryManager::MemoryMapper {
     ::munmap(block.base(), block.allocatedSize());
     return {};
   }
+  /// A change of the builder, by which this mapper serves. `options` must outlive the JIT.
+  OrcJit::Builder serves(const OrcOptions& options) {
+    return [this, &options](orc::LLJITBuilder& builder) {
+      auto machine = or_exit(orc::JITTargetMachineBuilder::detectHost());
+      machine.setCodeModel(llvm::CodeModel::Large);
+      builder.setJITTargetMachineBuilder(std::move(machine));
+      builder.setObjectLinkingLayerCreator(
+          [this, &options](orc::ExecutionSession& session,
+                           const auto&...) -> llvm::Expected<std::unique_ptr<orc::ObjectLayer>> {
+            return std::make_unique<orc::RTDyldObjectLinkingLayer>(
+                session, [&](const auto&...) { return std::make_unique<OrcMemoryManager>(options, this); });
+          });
+    };
+  }
+
+ private:
+  const bool has_low_data_;
 };
 
+/// Data of 32 bits' reach keeps its code out of a segment.
+TEST(OrcObject, StaysWhereItIsFarFromSegments) {
+  CodeSegments segments;
+  FarMapper mapper(true);
+  const OrcOptions options{.segments = &segments};
+  OrcJit jit(Linker::rtdyld, {}, mapper.serves(options));
+  jit.add(k_local_functions);
+  const auto outer = jit.find<Calls>("outer");
+  EXPECT_LT(reinterpret_cast<std::uintptr_t>(outer), 0x8000'0000u);
+  EXPECT_EQ(outer(names_caller, 1), 3);
+  EXPECT_EQ(innermost_jit_name, "middle");
+  EXPECT_EQ(segments.status().published, 0u);
+}
+
 TEST(OrcObject, MayHaveItsEhFrameFarFromItsCode) {
-  FarMapper mapper;
-  const OrcOptions options;
-  OrcJit jit(Linker::rtdyld, {}, [&](orc::LLJITBuilder& builder) {
-    auto machine = or_exit(orc::JITTargetMachineBuilder::detectHost());
-    machine.setCodeModel(llvm::CodeModel::Large);
-    builder.setJITTargetMachineBuilder(std::move(machine));
-    builder.setObjectLinkingLayerCreator(
-        [&](orc::ExecutionSession& session, const auto&...) -> llvm::Expected<std::unique_ptr<orc::ObjectLayer>> {
-          return std::make_unique<orc::RTDyldObjectLinkingLayer>(
-              session, [&](const auto&...) { return std::make_unique<OrcMemoryManager>(options, &mapper); });
-        });
-  });
+  FarMapper mapper(false);
+  const OrcOptions options{.segments = nullptr};
+  OrcJit jit(Linker::rtdyld, {}, mapper.serves(options));
   jit.add(k_local_functions);
   jit.add(k_landing_pads);
   const auto outer = jit.find<Calls>("outer");
