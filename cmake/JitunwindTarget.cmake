@@ -43,7 +43,8 @@ if(NOT JITUNWIND_CPU STREQUAL "x86_64")
   set(JITUNWIND_OLDER_FRAME_FUNCTIONS "};\nGLIBC_2.0 {\n  global:")
 endif()
 # That map also has the versions that glibc has for backtrace_symbols, dladdr and dladdr1 on each CPU. The latter two
-# have another one since glibc 2.34.
+# have another one since glibc 2.34. On 64-bit CPUs the first is also that of mmap and its relatives, which the library
+# defines there.
 set(JITUNWIND_BACKTRACE_VERSION GLIBC_2.17)
 set(JITUNWIND_DLADDR_VERSION GLIBC_2.17)
 set(JITUNWIND_DLADDR1_VERSION GLIBC_2.17)

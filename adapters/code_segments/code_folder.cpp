@@ -4,8 +4,10 @@
 #include <sys/stat.h>
 
 #include <charconv>
+#include <cstdlib>
 #include <string_view>
 
+#include "jitunwind/unwind_core/environment.h"
 #include "jitunwind/unwind_core/targets/process_folder_internal.h"
 
 namespace jitunwind {
@@ -67,6 +69,16 @@ ReadableFile new_file(int folder, const char* name) noexcept {
   ReadableFile file(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW);
   if (file.is_open()) (void)::fchmod(file.number(), S_IRUSR | S_IWUSR);
   return file;
+}
+
+CodePlaces CodePlaces::of_environment() {
+  CodePlaces places;
+  for (const char* const variable : {"JITUNWIND_CODE_DIR", "XDG_RUNTIME_DIR"})
+    if (const char* const place = ::secure_getenv(variable)) places.paths.emplace_back(place);
+  places.paths.insert(places.paths.end(), {"/dev/shm", "/tmp"});
+  static constexpr std::string_view k_keep[] = {"keep"};
+  if (environment_words("JITUNWIND_CODE_FILES", k_keep) != 0) places.files = FilesAtEnd::kept;
+  return places;
 }
 
 Result<CodeFolder> CodeFolder::open(const std::string& place, FilesAtEnd files) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "jitunwind/unwind_core/error.h"
 #include "jitunwind/unwind_core/uncancelled_internal.h"
@@ -17,6 +18,15 @@ ReadableFile new_file(int folder, const char* name) noexcept;
 
 /// The fate of files, of this process's own and of those of processes that are gone.
 enum class FilesAtEnd : std::uint8_t { removed, kept };
+
+/// The settings of the environment for files.
+struct CodePlaces {
+  std::vector<std::string> paths;  ///< of folders, the first one that serves counts
+  FilesAtEnd files = FilesAtEnd::removed;
+
+  /// No other thread may change the environment meanwhile: getenv(3). Throws std::bad_alloc.
+  static CodePlaces of_environment();
+};
 
 /// "PLACE/jitunwind-code-NAMESPACE-PID-START": of mode 0700, and this user's. The start time tells the processes of one
 /// number apart, and the namespace tells whose numbers they are.

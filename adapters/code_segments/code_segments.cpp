@@ -3,9 +3,7 @@
 #include <pthread.h>
 
 #include <bit>
-#include <cstdlib>
 #include <new>
-#include <string_view>
 #include <utility>
 
 #include "jitunwind/adapters/code_segments/segments_state_p.h"
@@ -118,11 +116,7 @@ CodeSegments::State* CodeSegments::State::make(const CodeSegmentsOptions& option
   State* const state = make_on_heap<State>(options);
   if (state == nullptr) return nullptr;
   try {
-    for (const char* const variable : {"JITUNWIND_CODE_DIR", "XDG_RUNTIME_DIR"})
-      if (const char* const place = ::secure_getenv(variable)) state->places.emplace_back(place);
-    state->places.insert(state->places.end(), {"/dev/shm", "/tmp"});
-    static constexpr std::string_view k_keep[] = {"keep"};
-    if (environment_words("JITUNWIND_CODE_FILES", k_keep) != 0) state->files = FilesAtEnd::kept;
+    state->places = CodePlaces::of_environment();
   } catch (const std::bad_alloc&) {
     destroy_on_heap(state);
     return nullptr;

@@ -111,7 +111,7 @@ Result<CodeRoom> CodeSegments::State::allocate(std::size_t bytes, std::size_t mo
 }
 
 CodeSegments::State::Opened CodeSegments::State::open_published(SegmentLayout& layout, const std::string& place) {
-  Result<SegmentMemory> memory = SegmentMemory::publish(place, files, layout, local_space().arch);
+  Result<SegmentMemory> memory = SegmentMemory::publish(place, places.files, layout, local_space().arch);
   const SegmentsLock lock;
   if (!memory) return refuse(memory.error()), nullptr;
   const std::string& path = memory->path();
@@ -123,7 +123,7 @@ CodeSegments::State::Opened CodeSegments::State::open(const CodeSegmentsOptions&
   const ErrnoKeeper keep_errno;
   SegmentLayout layout(local_space().arch, sizes.text_bytes, sizes.functions);
   if (::getauxval(AT_SECURE) == 0) {
-    for (const std::string& place : places)
+    for (const std::string& place : places.paths)
       if (Opened opened = open_published(layout, place)) return opened;
   } else {
     const SegmentsLock lock;

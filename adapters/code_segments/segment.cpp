@@ -23,7 +23,7 @@ constexpr std::size_t k_fde_begin = 8, k_fde_range = 16;
 Segment::Segment(SegmentMemory memory, const SegmentLayout& layout)
     : memory_(std::move(memory)),
       layout_(layout),
-      text_(memory_.image() + layout.text),
+      text_(memory_.image() + layout.text_address - layout.tables),
       block_shift_(static_cast<unsigned>(std::bit_width(layout.text_bytes / layout.functions))),
       frames_end_(layout.first_frame) {
   functions_.reserve(layout.functions);
@@ -48,9 +48,9 @@ void Segment::note_change() noexcept { store(layout_.generation(), ++generation_
 
 /// An entry is two offsets of 4 bytes from the table, of the code and of its FDE.
 void Segment::store_search_entry(Index index, std::size_t frame) noexcept {
-  const auto offset = [&](std::size_t at) { return static_cast<std::uint32_t>(at - layout_.search_table); };
-  const std::uint64_t code = offset(layout_.text + functions_[index].at);
-  store(layout_.search_entry(index), code | std::uint64_t{offset(frame)} << 32);
+  const Addr table = memory_.image() + layout_.search_table;
+  const std::uint64_t code = static_cast<std::uint32_t>(start(functions_[index]) - table);
+  store(layout_.search_entry(index), code | std::uint64_t{frame - layout_.search_table} << 32);
 }
 
 std::size_t Segment::frames_left() const noexcept {
@@ -76,7 +76,11 @@ bool Segment::is_half_full() const noexcept {
 
 std::optional<Segment::Index> Segment::append(const RoomSize& size) noexcept {
   const auto up_to = [](std::size_t at, std::size_t unit) { return (at + unit - 1) / unit * unit; };
-  const std::size_t begin = up_to(text_end_, size.alignment), end = begin + up_to(size.bytes, RoomSize().alignment);
+  const std::size_t begin = up_to(text_end_, size.alignment);
+  return append_at(begin, begin + up_to(size.bytes, RoomSize().alignment), size);
+}
+
+std::optional<Segment::Index> Segment::append_at(std::size_t begin, std::size_t end, const RoomSize& size) noexcept {
   if (layout_.functions - functions_.size() <= size.parts || end > layout_.text_bytes ||
       !has_room_in_tables(1 + size.parts))
     return std::nullopt;
@@ -230,7 +234,7 @@ bool Segment::publish_symbol(Index index, std::uint64_t size, std::string_view n
   std::memcpy(&first_word, &symbol, sizeof first_word);
   const std::size_t at = layout_.symbol(index);
   store(at, first_word);
-  store(at + offsetof(Elf64_Sym, st_value), std::uint64_t{layout_.text + function.at});
+  store(at + offsetof(Elf64_Sym, st_value), std::uint64_t{layout_.text_address + function.at});
   store(at + offsetof(Elf64_Sym, st_size), size);
   return true;
 }

@@ -58,8 +58,9 @@ constexpr std::size_t k_id_note = k_id_in_note + sizeof(BuildId);
 
 }  // namespace
 
-SegmentLayout::SegmentLayout(const Arch& arch, std::size_t its_text_bytes, std::size_t its_functions) noexcept
-    : functions(its_functions), text_bytes(up_to(its_text_bytes, k_largest_page_size)) {
+SegmentLayout::SegmentLayout(const Arch& arch, std::size_t its_text_bytes, std::size_t its_functions,
+                             std::size_t its_page_bytes) noexcept
+    : functions(its_functions), text_bytes(up_to(its_text_bytes, its_page_bytes)), page_bytes(its_page_bytes) {
   const std::size_t word = arch.word_size;
   section_names = k_headers + k_sections * sizeof(Elf64_Shdr);
   notes = up_to(section_names + k_section_names.size(), word);
@@ -72,7 +73,7 @@ SegmentLayout::SegmentLayout(const Arch& arch, std::size_t its_text_bytes, std::
   search_table = strings + strings_bytes + 4;
   frames = search_entry(functions);
   frames_bytes = k_least_bytes + functions * k_frames_of_function;
-  text = up_to(frames + frames_bytes, k_largest_page_size);
+  text = text_address = up_to(frames + frames_bytes, page_bytes);
   dynamic = text + text_bytes;
   end = dynamic + k_page_size;
 }
@@ -93,14 +94,26 @@ namespace {
 
 void write_program_headers(const SegmentLayout& layout, ElfWriter& elf) noexcept {
   const auto segment = [&](std::uint32_t type, std::uint32_t flags, std::size_t at, std::size_t end, std::size_t unit) {
-    elf.segment({type, flags, at, at, end - at, end - at, unit});
+    elf.segment({type, flags, at, layout.address(at), end - at, end - at, unit});
   };
-  const std::size_t dynamic_end = layout.dynamic + k_dynamic_entries * sizeof(Elf64_Dyn);
-  segment(PT_LOAD, PF_R, 0, layout.frames + layout.frames_bytes, k_largest_page_size);
-  segment(PT_LOAD, PF_R | PF_X, layout.text, layout.dynamic, k_largest_page_size);
-  // The dynamic linker of glibc before 2.35 writes addresses into the section.
-  segment(PT_LOAD, PF_R | PF_W, layout.dynamic, dynamic_end, k_largest_page_size);
-  segment(PT_DYNAMIC, PF_R | PF_W, layout.dynamic, dynamic_end, 8);
+  const auto text = [&] { segment(PT_LOAD, PF_R | PF_X, layout.text, layout.dynamic, layout.page_bytes); };
+  if (layout.is_laid_over) {
+    // Only the first one's address matters. Nothing is in it. elfutils takes its bits above the alignment for the
+    // address of the lowest mapping: none. perf takes it for the address of the file's first byte in a mapping that had
+    // the whole file up to the text.
+    elf.segment({PT_LOAD, PF_R, 0, std::uint64_t{0} - layout.text, 0, 0, 0});
+    text();  // by address
+  }
+  segment(PT_LOAD, PF_R, 0, layout.frames + layout.frames_bytes, layout.page_bytes);
+  if (layout.is_laid_over) {
+    elf.segment({});  // no dynamic linker reads the file
+  } else {
+    const std::size_t dynamic_end = layout.dynamic + k_dynamic_entries * sizeof(Elf64_Dyn);
+    text();
+    // The dynamic linker of glibc before 2.35 writes addresses into the section.
+    segment(PT_LOAD, PF_R | PF_W, layout.dynamic, dynamic_end, layout.page_bytes);
+    segment(PT_DYNAMIC, PF_R | PF_W, layout.dynamic, dynamic_end, 8);
+  }
   segment(PT_GNU_EH_FRAME, PF_R, layout.search_table, layout.frames, 4);
   segment(PT_GNU_STACK, PF_R | PF_W, 0, 0, 16);  // the dynamic linker makes stacks executable without it
   segment(PT_NOTE, PF_R, layout.notes, layout.notes + k_own_note, 4);
@@ -110,7 +123,7 @@ void write_section_headers(const SegmentLayout& layout, ElfWriter& elf) noexcept
   const auto section = [&](std::string_view name, std::uint32_t type, std::uint64_t flags, std::size_t at,
                            std::size_t size, std::uint32_t link, std::uint32_t info, std::size_t unit,
                            std::size_t entry) {
-    elf.section({name_at(name), type, flags, flags == 0 ? 0 : at, at, size, link, info, unit, entry});
+    elf.section({name_at(name), type, flags, flags == 0 ? 0 : layout.address(at), at, size, link, info, unit, entry});
   };
   const std::uint64_t read = SHF_ALLOC;
   elf.section({});
@@ -163,9 +176,9 @@ void write_empty_tables(const SegmentLayout& layout, const Arch& arch, std::span
   table.u8(dwarf::pe_datarel | dwarf::pe_sdata4);
   table.u32(layout.frames - (layout.search_table + table.size()));
   ElfWriter dynamic(arch, into.subspan(layout.dynamic));
-  dynamic.dynamic(DT_HASH, layout.hash);
-  dynamic.dynamic(DT_STRTAB, layout.strings);
-  dynamic.dynamic(DT_SYMTAB, layout.symbols);
+  dynamic.dynamic(DT_HASH, layout.address(layout.hash));
+  dynamic.dynamic(DT_STRTAB, layout.address(layout.strings));
+  dynamic.dynamic(DT_SYMTAB, layout.address(layout.symbols));
   dynamic.dynamic(DT_STRSZ, layout.strings_bytes);
   dynamic.dynamic(DT_SYMENT, sizeof(Elf64_Sym));
   dynamic.dynamic(DT_NULL, 0);
@@ -174,10 +187,10 @@ void write_empty_tables(const SegmentLayout& layout, const Arch& arch, std::span
 }  // namespace
 
 void write_segment_file(SegmentLayout& layout, const Arch& arch, std::span<std::byte> into) noexcept {
-  EhFrameWriter frames(arch, into.subspan(layout.frames), layout.frames);
+  EhFrameWriter frames(arch, into.subspan(layout.frames), layout.address(layout.frames));
   frames.begin_cie({});
   layout.no_frame = layout.frames + frames.size();
-  frames.begin_fde({layout.text, layout.text}, 0);
+  frames.begin_fde({layout.text_address, layout.text_address}, 0);
   frames.end_fde();
   layout.first_frame = layout.frames + frames.size();
   ElfWriter elf(arch, into);

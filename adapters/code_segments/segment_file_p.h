@@ -1,5 +1,5 @@
 // The file of a code segment: the ELF file of a library whose tables have room, and of which every address is also the
-// offset in the file.
+// offset in the file; or the file of pages that are laid over code which stays where it is, below the tables.
 #pragma once
 
 #include <elf.h>
@@ -10,13 +10,24 @@
 #include <span>
 
 #include "jitunwind/unwind_core/arch/arch.h"
+#include "jitunwind/unwind_core/page_internal.h"
 
 namespace jitunwind {
 
 /// The places of the parts, as offsets in the file.
 struct SegmentLayout {
   /// `functions`: how many the tables have room for. Precondition: can_be_written().
-  SegmentLayout(const Arch& arch, std::size_t text_bytes, std::size_t functions) noexcept;
+  SegmentLayout(const Arch& arch, std::size_t text_bytes, std::size_t functions) noexcept
+      : SegmentLayout(arch, text_bytes, functions, k_largest_page_size) {}
+  /// That of a file whose text is `text_bytes` of a process's pages, of this size. It has to be placed.
+  static SegmentLayout of_pages(const Arch& arch, std::size_t text_bytes, std::size_t functions,
+                                std::size_t page_bytes) noexcept {
+    return SegmentLayout(arch, text_bytes, functions, page_bytes);
+  }
+  /// The tables will lie behind the text, by this many bytes from its begin. Readers take the lowest part of a file for
+  /// the one with the file's first address. If that were the tables, other mappings might lie between these and the
+  /// text, and elfutils then takes the text for a module of its own.
+  void place_tables_behind(std::size_t distance) noexcept { is_laid_over = true, tables = distance, text_address = 0; }
 
   /// The tables are changed by stores that readers see whole, of 8 bytes in this machine's byte order.
   static bool can_be_written(const Arch& arch) noexcept { return arch.word_size == 8 && !arch.big_endian; }
@@ -24,6 +35,14 @@ struct SegmentLayout {
   std::size_t functions;
   std::size_t section_names, notes, hash, symbols, strings, search_table, frames, text, dynamic, end;
   std::size_t text_bytes, strings_bytes, frames_bytes;
+  std::size_t page_bytes;
+  bool is_laid_over = false;
+  // Addresses in the file, of its first byte and of the text.
+  std::size_t tables = 0, text_address;
+
+  std::size_t address(std::size_t offset) const noexcept {
+    return offset < text || offset >= text + text_bytes ? tables + offset : text_address + (offset - text);
+  }
 
   std::size_t symbols_bytes(std::size_t count) const noexcept { return (1 + count) * sizeof(Elf64_Sym); }
   /// A number that changes with the tables, in the file's first 4 KiB: readers keep what they have read of a file by
@@ -45,6 +64,9 @@ struct SegmentLayout {
 
   std::size_t no_frame = 0;
   std::size_t first_frame = 0;  ///< where those of functions begin
+
+ private:
+  SegmentLayout(const Arch& arch, std::size_t text_bytes, std::size_t functions, std::size_t page_bytes) noexcept;
 };
 
 inline constexpr std::uint16_t k_text_section = 6;

@@ -13,16 +13,22 @@
 namespace jitunwind {
 namespace {
 
-void* map_file(int file, std::size_t bytes, int protection, int flags) noexcept {
-  void* const memory = ::mmap(nullptr, bytes, protection, flags, file, 0);
-  return memory == MAP_FAILED ? nullptr : memory;
+/// `at` is 0 for any address.
+void* map_file(int file, std::size_t bytes, int protection, int flags, Addr at = 0) noexcept {
+  void* const place = reinterpret_cast<void*>(static_cast<std::uintptr_t>(at));
+  if (at != 0) flags |= MAP_FIXED_NOREPLACE;
+  void* const memory = ::mmap(place, bytes, protection, flags, file, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  if (at == 0 || memory == place) return memory;
+  ::munmap(memory, bytes);  // kernels before 4.17 take the address as a wish
+  return nullptr;
 }
 
 /// A file with a name that nothing else in the folder has.
-ReadableFile make_file(int folder, std::string& name) {
+ReadableFile make_new_file(int folder, const char* prefix, std::string& name) {
   static std::atomic<unsigned> count{0};
   for (;;) {
-    name = "code-" + std::to_string(count.fetch_add(1)) + ".so";
+    name = prefix + std::to_string(count.fetch_add(1)) + ".so";
     ReadableFile file = new_file(folder, name.c_str());
     if (file.is_open() || errno != EEXIST) return file;
   }
@@ -36,8 +42,10 @@ void SegmentMemory::swap(SegmentMemory& other) noexcept {
   std::swap(view_, other.view_);
   std::swap(bytes_, other.bytes_);
   std::swap(image_, other.image_);
+  std::swap(image_bytes_, other.image_bytes_);
   std::swap(handle_, other.handle_);
   std::swap(is_sealed_, other.is_sealed_);
+  std::swap(is_file_, other.is_file_);
 }
 
 SegmentMemory::~SegmentMemory() {
@@ -46,8 +54,8 @@ SegmentMemory::~SegmentMemory() {
   if (view_ != nullptr) ::munmap(view_, bytes_);
   if (handle_ != nullptr)
     ::dlclose(handle_);
-  else if (image_ != 0)
-    ::munmap(pointer_to_image(0), bytes_);
+  else if (image_bytes_ != 0)
+    ::munmap(pointer_to_image(0), image_bytes_);
 }
 
 void SegmentMemory::remove_file() noexcept {
@@ -71,8 +79,8 @@ void SegmentMemory::leave_to_parent(std::byte* copy, std::size_t text, std::size
   move(text, text_end, PROT_READ | PROT_EXEC);
 }
 
-bool SegmentMemory::map_view(int file) noexcept {
-  view_ = static_cast<std::byte*>(map_file(file, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED));
+bool SegmentMemory::map_view(int file, Addr at) noexcept {
+  view_ = static_cast<std::byte*>(map_file(file, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, at));
   return view_ != nullptr && ::madvise(view_, bytes_, MADV_DONTFORK) == 0;
 }
 
@@ -83,12 +91,12 @@ Status SegmentMemory::allocate(int file) noexcept {
                                        : "the folder's file system allocates no room ahead");
 }
 
-Status SegmentMemory::map(int file) noexcept {
+Status SegmentMemory::map(int file, Addr at) noexcept {
   if (const Status allocated = allocate(file); !allocated) return allocated;
-  void* const trial = map_file(file, bytes_, PROT_READ | PROT_EXEC, MAP_PRIVATE);
+  void* const trial = map_file(file, bytes_, PROT_READ | PROT_EXEC, MAP_PRIVATE, at);
   if (trial == nullptr) return not_published("files of the folder may not be executed (noexec)");
   ::munmap(trial, bytes_);
-  if (!map_view(file)) return not_published("the file cannot be mapped");
+  if (!map_view(file, at)) return not_published("the file cannot be mapped");
   return Done{};
 }
 
@@ -102,8 +110,8 @@ Status SegmentMemory::open() noexcept {
   return Done{};
 }
 
-Result<SegmentMemory> SegmentMemory::publish(const std::string& place, FilesAtEnd files, SegmentLayout& layout,
-                                             const Arch& arch) {
+Result<SegmentMemory> SegmentMemory::make_file(const std::string& place, FilesAtEnd files, const char* prefix,
+                                               SegmentLayout& layout, const Arch& arch, Addr view) {
   if (!SegmentLayout::can_be_written(arch))
     return Error{ErrorCode::invalid_argument, 0, "code of this CPU is not published"};
   Result<CodeFolder> folder = CodeFolder::open(place, files);
@@ -111,22 +119,40 @@ Result<SegmentMemory> SegmentMemory::publish(const std::string& place, FilesAtEn
   SegmentMemory memory;
   memory.bytes_ = layout.end;
   std::string name;
-  const ReadableFile file = make_file(folder->file.number(), name);
+  const ReadableFile file = make_new_file(folder->file.number(), prefix, name);
   if (!file.is_open()) return not_published("no file can be made in the folder");
   memory.path_ = folder->path + "/" + name;
-  if (const Status mapped = memory.map(file.number()); !mapped) return mapped.error();
+  if (const Status mapped = memory.map(file.number(), view); !mapped) return mapped.error();
   write_segment_file(layout, arch, {memory.view_, memory.bytes_});
-  if (const Status opened = memory.open(); !opened) return opened.error();
-  memory.files_ = files;
+  memory.is_file_ = true;
+  return memory;
+}
+
+Result<SegmentMemory> SegmentMemory::publish(const std::string& place, FilesAtEnd files, SegmentLayout& layout,
+                                             const Arch& arch) {
+  Result<SegmentMemory> memory = make_file(place, files, "code-", layout, arch, 0);
+  if (!memory) return memory;
+  if (const Status opened = memory->open(); !opened) return opened.error();
+  memory->files_ = files;
+  return memory;
+}
+
+Result<SegmentMemory> SegmentMemory::publish_pages(const std::string& place, FilesAtEnd files, SegmentLayout& layout,
+                                                   const Arch& arch, Addr text, Addr tables) {
+  layout.place_tables_behind(static_cast<std::size_t>(tables - text));
+  Result<SegmentMemory> memory = make_file(place, files, k_pages_prefix, layout, arch, tables);
+  if (!memory) return memory;
+  memory->image_ = tables;
+  memory->files_ = files;
   return memory;
 }
 
 Result<SegmentMemory> SegmentMemory::unnamed(SegmentLayout& layout) noexcept {
-  layout.text = 0;
+  layout.text = layout.text_address = 0;
   SegmentMemory memory;
-  memory.bytes_ = layout.text_bytes;
+  memory.bytes_ = memory.image_bytes_ = layout.text_bytes;
   const int file = ::memfd_create("jitunwind-code", MFD_CLOEXEC);
-  bool is_mapped = file >= 0 && ::ftruncate(file, static_cast<off_t>(memory.bytes_)) == 0 && memory.map_view(file);
+  bool is_mapped = file >= 0 && ::ftruncate(file, static_cast<off_t>(memory.bytes_)) == 0 && memory.map_view(file, 0);
   if (is_mapped) {
     memory.image_ = reinterpret_cast<std::uintptr_t>(map_file(file, memory.bytes_, PROT_READ | PROT_EXEC, MAP_SHARED));
     is_mapped = memory.image_ != 0;

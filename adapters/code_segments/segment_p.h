@@ -51,6 +51,8 @@ struct FilePart {
   std::span<const std::byte> bytes{};
 };
 
+inline constexpr char k_pages_prefix[] = "pages-";  // of the names of files of pages
+
 /// The file of a segment, or memory without a name. The destructor unmaps both views and removes the file.
 class SegmentMemory {
  public:
@@ -63,10 +65,15 @@ class SegmentMemory {
   /// which no such files are made; their texts say why. Throws std::bad_alloc.
   static Result<SegmentMemory> publish(const std::string& place, FilesAtEnd files, SegmentLayout& layout,
                                        const Arch& arch);
+  /// Makes the file for pages whose first one is at `text`. Its only mapping besides that over the pages is the view,
+  /// at `tables`, behind the text: perf takes the lowest mapping that a file has ever had for the one with the file's
+  /// first address. Errors as above. Throws std::bad_alloc.
+  static Result<SegmentMemory> publish_pages(const std::string& place, FilesAtEnd files, SegmentLayout& layout,
+                                             const Arch& arch, Addr text, Addr tables);
   /// Memory for text alone, which nobody else knows; the layout becomes that of text. Error out_of_memory.
   static Result<SegmentMemory> unnamed(SegmentLayout& layout) noexcept;
 
-  bool is_published() const noexcept { return handle_ != nullptr && view_ != nullptr; }
+  bool is_published() const noexcept { return is_file_ && view_ != nullptr; }
   const std::string& path() const noexcept { return path_; }                               ///< empty: it has none
   std::byte* writable() const noexcept { return view_; }                                   ///< of offset 0
   std::byte* tables() const noexcept { return is_sealed_ ? pointer_to_image(0) : view_; }  ///< of offset 0, writable
@@ -92,19 +99,23 @@ class SegmentMemory {
   std::byte* pointer_to_image(std::size_t at) const noexcept {
     return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(image_ + at));
   }
-  bool map_view(int file) noexcept;
+  bool map_view(int file, Addr at) noexcept;
   Status allocate(int file) noexcept;
-  Status map(int file) noexcept;
+  Status map(int file, Addr at) noexcept;
   Status open() noexcept;
   Status map_anew(int file, const SegmentLayout& layout, bool seals) noexcept;
+  static Result<SegmentMemory> make_file(const std::string& place, FilesAtEnd files, const char* prefix,
+                                         SegmentLayout& layout, const Arch& arch, Addr view);
 
   std::string path_;
   FilesAtEnd files_ = FilesAtEnd::removed;
   std::byte* view_ = nullptr;
-  std::size_t bytes_ = 0;  // of the view, and of an image without a handle
+  std::size_t bytes_ = 0;  // of the view
   Addr image_ = 0;
-  void* handle_ = nullptr;  // of dlopen(); null: the image is a mapping of its own
+  std::size_t image_bytes_ = 0;  // of an image without a handle and not the view
+  void* handle_ = nullptr;       // of dlopen(); null: the image is a mapping of its own
   bool is_sealed_ = false;
+  bool is_file_ = false;
 };
 
 /// The sizes by which rooms are alike.
@@ -161,6 +172,9 @@ class Segment {
 
   /// Takes room at the end, with parts. None: there is no more, or the tables may have no room for its functions.
   std::optional<Index> append(const RoomSize& size) noexcept;
+  /// Takes exactly this room, at these offsets in the text and behind the last one; the size counts for its parts
+  /// alone.
+  std::optional<Index> append_at(std::size_t begin, std::size_t end, const RoomSize& size) noexcept;
   /// The room that begins there. None: there is none.
   std::optional<Index> find(Addr start) const noexcept;
   /// The room that has this byte. Precondition: it is one of the text.

@@ -130,8 +130,7 @@ struct CodeSegments::State {
   static void work(void* self) noexcept;
 
   const CodeSegmentsOptions options;
-  std::vector<std::string> places;
-  FilesAtEnd files = FilesAtEnd::removed;
+  CodePlaces places;
   State* next = nullptr;
   std::map<Addr, Opened> segments;  // by end of the text
   Segment* current = nullptr;

@@ -11,6 +11,7 @@
 #include "jitunwind/adapters/listen/listening_p.h"
 #include "jitunwind/adapters/listen/lists/list_follower_p.h"
 #include "jitunwind/adapters/listen/names/heard_names_p.h"
+#include "jitunwind/adapters/listen/publish/publisher_p.h"
 #include "jitunwind/unwind_core/uncancelled_internal.h"
 
 namespace jitunwind {
@@ -18,11 +19,11 @@ namespace {
 
 constexpr long k_period = 10'000'000;  // nanoseconds
 
-template <class Follower>
-void look(Dialect dialect, Follower& follower) {
-  if (!listens_to(dialect)) return;
+template <class Look>
+void look(bool is_asked_for, Look look_at_it) {
+  if (!is_asked_for) return;
   try {
-    follower.look();
+    look_at_it();
   } catch (const std::exception&) {
     note_unheard({ErrorCode::out_of_memory, 0, "no memory for what is written of code"});
   }
@@ -45,9 +46,9 @@ void* follow(void* waits_first) {
   DumpFollower dumps;
   ListFollower lists;
   while (!has_main_ended()) {
-    look(Dialect::maps, maps);
-    look(Dialect::maps, dumps);
-    look(Dialect::gdb, lists);
+    look(listens_to(Dialect::maps), [&] { maps.look(), dumps.look(); });
+    look(listens_to(Dialect::gdb), [&] { lists.look(); });
+    look(publishes(), publish_old_code);
     forget_unmapped_names(k_looked_at_each_time);
     forget_unmapped_frames(k_looked_at_each_time);
     sleep_for_nanoseconds(k_period);
@@ -58,7 +59,9 @@ void* follow(void* waits_first) {
 constinit std::atomic<bool> may_follow{false};  // constructors have run: the dialects are known
 constinit std::atomic<bool> follows{false};
 
-bool listens_to_what_is_written() noexcept { return listens_to(Dialect::maps) || listens_to(Dialect::gdb); }
+bool listens_to_what_is_written() noexcept {
+  return listens_to(Dialect::maps) || listens_to(Dialect::gdb) || publishes();
+}
 
 void start_to_follow(bool waits_first) noexcept {
   if (follows.exchange(true)) return;

@@ -9,15 +9,16 @@
 
 #include "jitunwind/adapters/listen/listening_p.h"
 #include "jitunwind/adapters/listen/names/heard_names_p.h"
+#include "jitunwind/adapters/listen/publish/publisher_p.h"
 #include "jitunwind/unwind_core/environment.h"
 #include "jitunwind/unwind_core/trace/log.h"
 
 namespace jitunwind {
 namespace {
 
-constexpr std::array<std::string_view, 5> k_words{"frames", "itt", "maps", "gdb", "nothing"};
+constexpr std::array<std::string_view, 6> k_words{"frames", "itt", "maps", "gdb", "publish", "nothing"};
 constexpr std::uint32_t k_nothing = 1u << (k_words.size() - 1);
-static_assert(k_all_dialects == k_nothing - 1);
+static_assert((k_all_dialects | k_publish) == k_nothing - 1);
 
 // Calls arrive before constructors have run, including those of this library.
 constinit std::atomic<std::uint32_t> listened_to{k_all_dialects};
@@ -52,7 +53,10 @@ std::uint64_t so_far(Heard what) noexcept { return static_cast<std::uint64_t>(he
 /// Runs before threads exist that might change the environment. Unknown words alone select nothing.
 [[gnu::constructor]] void listen_by_environment() {
   const std::uint32_t words = environment_words("JITUNWIND_LISTEN", k_words);
-  if (words != 0) listen((words & k_nothing) != 0 ? 0 : words);
+  if (words == k_publish)
+    listen(k_all_dialects | k_publish);
+  else if (words != 0)
+    listen((words & k_nothing) != 0 ? 0 : words);
   follow_where_an_engine_is();
   if (!logs(LogTopic::registry) || !listens_to(Dialect::frames)) return;
   LogLine(LogTopic::registry)
@@ -75,11 +79,15 @@ void note_unheard(const Error& why) noexcept {
   latest_at.store(why.at, std::memory_order_relaxed);
   latest_what.store(why.what, std::memory_order_relaxed);
   latest_code.store(why.code, std::memory_order_relaxed);
+  note_refusal("not heard", why);
+}
+
+void note_refusal(const char* what, const Error& why) noexcept {
   if (!logs(LogTopic::registry)) return;
   const std::uint64_t times = times_not_heard(why.what);
   if (times > k_logged_one_by_one && !std::has_single_bit(times)) return;
   LogLine line(LogTopic::registry);
-  line.text("not heard: ").text(error_name(why.code)).text(", ").text(why.what).text(", at ").hex(why.at);
+  line.text(what).text(": ").text(error_name(why.code)).text(", ").text(why.what).text(", at ").hex(why.at);
   if (times > k_logged_one_by_one) line.text(", ").number(times).text(" times so far");
 }
 
@@ -87,14 +95,16 @@ bool listens_to(Dialect dialect) noexcept {
   return (listened_to.load(std::memory_order_relaxed) & static_cast<std::uint32_t>(dialect)) != 0;
 }
 
+bool publishes() noexcept { return (listened_to.load(std::memory_order_relaxed) & k_publish) != 0; }
+
 /// Call frame information that is not announced by calls has no personality routines. If the same code were announced
 /// to libgcc alone, exceptions would pass their handlers.
 void listen(std::uint32_t dialects) noexcept {
   constexpr auto k_without_personality =
       static_cast<std::uint32_t>(Dialect::maps) | static_cast<std::uint32_t>(Dialect::gdb);
   if ((dialects & k_without_personality) != 0) dialects |= static_cast<std::uint32_t>(Dialect::frames);
-  listened_to.store(dialects & k_all_dialects, std::memory_order_relaxed);
-  if (listens_to(Dialect::maps) || listens_to(Dialect::gdb)) follow_what_is_written();
+  listened_to.store(dialects & (k_all_dialects | k_publish), std::memory_order_relaxed);
+  if (listens_to(Dialect::maps) || listens_to(Dialect::gdb) || publishes()) follow_what_is_written();
 }
 
 void say_name(Dialect dialect, const AddrRange& code, std::string_view name) noexcept {
@@ -123,6 +133,7 @@ ListenStatus listen_status() noexcept {
   status.refused = unheard.load(std::memory_order_relaxed);
   status.latest_refusal = {latest_code.load(std::memory_order_relaxed), latest_at.load(std::memory_order_relaxed),
                            latest_what.load(std::memory_order_relaxed)};
+  report_published(status);
   return status;
 }
 

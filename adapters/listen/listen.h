@@ -22,14 +22,18 @@ enum class Dialect : std::uint32_t {
   gdb = 8,     ///< "gdb": names and call frame information of GDB's lists, which the same thread follows
 };
 inline constexpr std::uint32_t k_all_dialects = 15;
+/// Not a dialect, but the other word: "publish". Announced code that is a second old is published, for tools that know
+/// nothing of this library (docs/listen.md "Published pages"). Alone it implies all dialects in JITUNWIND_LISTEN.
+inline constexpr std::uint32_t k_publish = 16;
 /// The dialects that never need a thread.
 inline constexpr std::uint32_t k_silent_dialects = 3;
 
-/// Listens to these dialects from now on, and to no others: bits of Dialect. Earlier announcements stay known until
-/// their owner takes them back. The default without a call is JITUNWIND_LISTEN, words separated by commas: all dialects
-/// without it, none with "nothing". `maps` and `gdb` imply `frames`. The thread of these two begins with the call, or
-/// with the program if JITUNWIND_LISTEN names them. It otherwise begins with an engine: an object loaded with the
-/// program has a list of GDB's, or __register_frame is called. Thread-safe. Signal-safe without `maps` and `gdb`.
+/// Listens to these dialects from now on, and to no others: bits of Dialect, and k_publish. Earlier announcements stay
+/// known until their owner takes them back. The default without a call is JITUNWIND_LISTEN, words separated by commas:
+/// all dialects without it, none with "nothing". `maps` and `gdb` imply `frames`. The thread of these two begins with
+/// the call, or with the program if JITUNWIND_LISTEN names them. It otherwise begins with an engine: an object loaded
+/// with the program has a list of GDB's, or __register_frame is called. Thread-safe. Signal-safe without `maps` and
+/// `gdb`.
 void listen(std::uint32_t dialects = k_all_dialects) noexcept;
 
 /// Announces code and its present name, for agents of a dialect with names alone. A name of code that this overlaps is
@@ -52,16 +56,20 @@ struct ListenStatus {
   /// definition comes first in search order, since this library was loaded late (dlopen), or is linked into a program
   /// that does not export the name. Calls within one object, to a static libgcc, never reach it.
   bool are_frames_told_here = false;
-  std::uint32_t dialects = 0;    ///< dialects that are listened to
-  std::uint64_t told = 0;        ///< calls that announced call frame information
-  std::uint64_t taken_back = 0;  ///< calls that took it back
-  std::uint64_t never_told = 0;  ///< calls that took back an address never announced
-  std::uint64_t procedures = 0;  ///< procedures registered now
-  std::uint64_t names = 0;       ///< names known now
-  std::uint64_t files = 0;       ///< files of GDB's lists known now
-  std::uint64_t handed_on = 0;   ///< calls that were passed on to the next definition
-  std::uint64_t refused = 0;     ///< entries that cannot be read or are not believed
-  Error latest_refusal{};        ///< the latest of these; `at` is the entry; unspecified without one
+  std::uint32_t dialects = 0;         ///< dialects that are listened to
+  std::uint64_t told = 0;             ///< calls that announced call frame information
+  std::uint64_t taken_back = 0;       ///< calls that took it back
+  std::uint64_t never_told = 0;       ///< calls that took back an address never announced
+  std::uint64_t procedures = 0;       ///< procedures registered now
+  std::uint64_t names = 0;            ///< names known now
+  std::uint64_t files = 0;            ///< files of GDB's lists known now
+  std::uint64_t handed_on = 0;        ///< calls that were passed on to the next definition
+  std::uint64_t refused = 0;          ///< entries that cannot be read or are not believed
+  Error latest_refusal{};             ///< the latest of these; `at` is the entry; unspecified without one
+  std::uint64_t published = 0;        ///< procedures that tools know by files now
+  std::uint64_t published_files = 0;  ///< these files
+  std::uint64_t unpublished = 0;      ///< pages of code that could not be published, again each time they are tried
+  Error latest_unpublished{};         ///< the latest reason; `at` is in the pages; unspecified without one
 };
 /// Thread-safe; not signal-safe.
 ListenStatus listen_status() noexcept;

@@ -21,10 +21,13 @@ std::int64_t heard(Heard what) noexcept;
 /// Counts an entry that cannot be read or is not believed. Logs it if JITUNWIND_LOG has `registry`: each reason, a
 /// constant text, the first eight times, and then whenever its number has doubled. Signal-safe.
 void note_unheard(const Error& why) noexcept;
+/// Logs it in the same way; `what`: "not heard", for example.
+void note_refusal(const char* what, const Error& why) noexcept;
 /// ListenStatus::are_frames_told_here.
 bool are_frames_told_here() noexcept;
 /// One load. Signal-safe.
 bool listens_to(Dialect dialect) noexcept;
+bool publishes() noexcept;
 
 // Dialects that engines write to files or lists, without a call: a thread polls them. Programs without code made at run
 // time have no such thread.

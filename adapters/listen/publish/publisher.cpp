@@ -1,0 +1,423 @@
+#include "jitunwind/adapters/listen/publish/publisher_p.h"
+
+#include <pthread.h>
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <new>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "jitunwind/adapters/listen/listening_p.h"
+#include "jitunwind/adapters/listen/publish/mapping_gate_p.h"
+#include "jitunwind/dyn_info/registry/observers.h"
+#include "jitunwind/sdk/published_pages_internal.h"
+#include "jitunwind/unwind_core/errno_keeper_internal.h"
+#include "jitunwind/unwind_core/targets/process_folder_internal.h"
+#include "jitunwind/unwind_core/trace/log.h"
+
+namespace jitunwind {
+namespace {
+
+constexpr std::int64_t k_second = 1'000'000'000;
+constexpr std::int64_t k_age = k_second;
+constexpr unsigned k_most_doublings = 6;  // of the time after which refused code is tried again
+constexpr unsigned k_looks = 25;          // calls of publish_old_code() to a look
+constexpr std::size_t k_most_files = 1024;
+constexpr std::size_t k_most_known = std::size_t{1} << 18;
+
+std::int64_t now() noexcept {
+  timespec time{};
+  (void)::clock_gettime(CLOCK_MONOTONIC, &time);
+  return std::int64_t{time.tv_sec} * k_second + time.tv_nsec;
+}
+
+Addr page_begin(Addr at) noexcept { return at & ~(static_cast<Addr>(::getpagesize()) - 1); }
+Addr page_end(Addr at) noexcept { return page_begin(at + static_cast<Addr>(::getpagesize()) - 1); }
+
+/// A registered procedure.
+struct Known {
+  AddrRange code{};
+  RegistrationKey key{};
+  std::int64_t due = 0;  // may be published from then on
+  unsigned tries = 0;    // that failed
+  bool is_published = false;
+};
+struct Candidate {
+  const unw_dyn_info_t* info;
+  Known known;
+};
+using Candidates = std::vector<Candidate>;
+
+/// The pages of all files, which calls read without a lock: an owner of a heap may call munmap() while it has a lock of
+/// its own, and for its own memory only.
+struct Slot {
+  std::atomic<Addr> begin{0};
+  std::atomic<Addr> end{0};
+};
+constinit std::array<Slot, k_most_files> slots{};
+constinit std::atomic<std::size_t> slots_used{0};
+
+bool are_published(const AddrRange& pages) noexcept {
+  const std::size_t used = slots_used.load(std::memory_order_acquire);
+  return std::any_of(slots.begin(), slots.begin() + static_cast<std::ptrdiff_t>(used), [&](const Slot& slot) {
+    return slot.begin.load(std::memory_order_relaxed) < pages.end &&
+           slot.end.load(std::memory_order_relaxed) > pages.begin;
+  });
+}
+
+constinit ForkableLock lock;  // guards everything below; never held while the registry is called
+
+struct File {
+  PublishedPages pages;
+  Slot* slot;
+};
+
+class Publisher final : public RegistryObserver {
+ public:
+  void registered(std::span<const RegisteredProcedure> procedures) noexcept override;
+  void cancelled(std::span<unw_dyn_info_t* const> procedures) noexcept override;
+  void retired() noexcept override;
+
+  std::size_t look(std::int64_t at);
+  void withdraw_unmapped(const AddrRange& pages) noexcept;
+  void leave_to_parent() noexcept;
+  void remove_files() noexcept;
+  void report(ListenStatus& out) const noexcept;
+
+ private:
+  using Files = std::map<Addr, File>;  // by the begin of their pages
+  struct Cluster {
+    std::span<const Candidate> code;
+    AddrRange pages;
+    bool is_ready;  ///< all of it is old enough, and some is not published
+  };
+  using Here = std::lock_guard<ForkableLock>;
+
+  void withdraw(const Known& known) noexcept;
+  Files::iterator first_over(const AddrRange& pages) noexcept;
+  void withdraw_files_over(const AddrRange& pages) noexcept;
+  Candidates candidates(std::int64_t at);
+  static Cluster first_cluster(std::span<const Candidate> all, std::int64_t at) noexcept;
+  Status publish(const Cluster& run);
+  PublishedPages* enter(std::span<const Candidate> run, PublishedPages&& made);
+  void take_out(Files::iterator file, Files& into) noexcept;
+  void refuse(std::span<const Candidate> run, std::int64_t at, const Error& why) noexcept;
+  void drop_unused() noexcept;
+
+  std::unordered_map<const unw_dyn_info_t*, Known> known_;
+  Files files_;
+  std::int64_t due_ = INT64_MAX;  // nothing is due before
+  bool has_ended_ = false;
+  std::uint64_t refused_ = 0;
+  Error latest_refusal_{};
+};
+
+/// Never destroyed: engines cancel code until the end.
+alignas(Publisher) std::byte publisher_memory[sizeof(Publisher)];
+constinit std::atomic<Publisher*> publisher{nullptr};
+
+void Publisher::registered(std::span<const RegisteredProcedure> procedures) noexcept {
+  const std::int64_t due = now() + k_age;
+  const Here here(lock);
+  try {
+    for (const RegisteredProcedure& procedure : procedures) {
+      const ProcedureHold hold(procedure.key);
+      if (hold.info() == nullptr) continue;
+      if (known_.size() >= k_most_known) throw std::bad_alloc();
+      known_.try_emplace(procedure.info,
+                         Known{{hold.info()->start_ip, hold.info()->end_ip}, procedure.key, due, 0, false});
+    }
+  } catch (const std::bad_alloc&) {
+    ++refused_, latest_refusal_ = {ErrorCode::out_of_memory, 0, "too many procedures to publish them all"};
+  }
+  due_ = std::min(due_, due);
+}
+
+void Publisher::withdraw(const Known& known) noexcept {
+  const auto file = first_over(known.code);
+  if (file != files_.end()) file->second.pages.withdraw(known.code.begin);
+}
+
+void Publisher::cancelled(std::span<unw_dyn_info_t* const> procedures) noexcept {
+  const Here here(lock);
+  for (const unw_dyn_info_t* info : procedures) {
+    const auto known = known_.find(info);
+    if (known == known_.end()) continue;
+    if (known->second.is_published) withdraw(known->second);
+    known_.erase(known);
+  }
+}
+
+void Publisher::retired() noexcept {
+  const Here here(lock);
+  std::erase_if(known_, [&](const auto& entry) {
+    if (still_registered(entry.second.key)) return false;
+    if (entry.second.is_published) withdraw(entry.second);
+    return true;
+  });
+}
+
+Publisher::Files::iterator Publisher::first_over(const AddrRange& pages) noexcept {
+  auto file = files_.upper_bound(pages.begin);
+  if (file != files_.begin() && std::prev(file)->second.pages.pages().end > pages.begin) --file;
+  return file == files_.end() || file->first >= pages.end ? files_.end() : file;
+}
+
+/// The kernel lists the rest of a file's pages as if they were its first ones.
+void Publisher::withdraw_files_over(const AddrRange& pages) noexcept {
+  for (auto file = first_over(pages); file != files_.end() && file->first < pages.end; ++file) {
+    const AddrRange gone = file->second.pages.pages();
+    file->second.pages.withdraw_all();
+    for (auto& [info, known] : known_)
+      if (gone.contains(known.code.begin)) known.is_published = false;
+    due_ = 0;
+  }
+}
+
+void Publisher::withdraw_unmapped(const AddrRange& pages) noexcept {
+  const Here here(lock);
+  withdraw_files_over(pages);
+}
+
+/// All procedures by address, if one of them is due.
+Candidates Publisher::candidates(std::int64_t at) {
+  Candidates all;
+  {
+    const Here here(lock);
+    if (due_ > at || has_ended_) return all;
+    due_ = INT64_MAX;
+    for (const auto& [info, known] : known_) {
+      all.push_back({info, known});
+      if (!known.is_published && known.due > at) due_ = std::min(due_, known.due);
+    }
+  }
+  std::sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) {
+    return std::pair(a.known.code.begin, a.known.key.registration) <
+           std::pair(b.known.code.begin, b.known.key.registration);
+  });
+  return all;
+}
+
+/// Code that shares pages.
+Publisher::Cluster Publisher::first_cluster(std::span<const Candidate> all, std::int64_t at) noexcept {
+  Cluster cluster{{}, {page_begin(all.front().known.code.begin), page_end(all.front().known.code.end)}, true};
+  bool is_new = false;
+  std::size_t count = 0;
+  for (; count < all.size() && all[count].known.code.begin < cluster.pages.end; ++count) {
+    const Known& known = all[count].known;
+    cluster.pages.end = std::max(cluster.pages.end, page_end(known.code.end));
+    cluster.is_ready = cluster.is_ready && (known.is_published || known.due <= at);
+    is_new = is_new || !known.is_published;
+  }
+  cluster.code = all.first(count);
+  cluster.is_ready = cluster.is_ready && is_new;
+  return cluster;
+}
+
+/// A file has a run of clusters.
+std::size_t Publisher::look(std::int64_t at) {
+  const Candidates all = candidates(at);
+  std::size_t made = 0;
+  std::span<const Candidate> rest = all;
+  while (!rest.empty()) {
+    Cluster run = first_cluster(rest, at);
+    rest = rest.subspan(run.code.size());
+    while (run.is_ready && !rest.empty()) {
+      const Cluster next = first_cluster(rest, at);
+      if (!next.is_ready || next.pages.begin != run.pages.end ||
+          next.pages.end - run.pages.begin > PublishedPages::k_most_bytes)
+        break;
+      run.code = {run.code.data(), run.code.size() + next.code.size()};
+      run.pages.end = next.pages.end;
+      rest = rest.subspan(next.code.size());
+    }
+    if (!run.is_ready) continue;
+    if (const Status published = publish(run); published)
+      ++made;
+    else
+      refuse(run.code, at, published.error());
+  }
+  drop_unused();
+  return made;
+}
+
+/// Whether a file may be laid over all of them.
+Status may_be_laid_over(const Mappings& mappings, const AddrRange& pages) noexcept {
+  for (Addr at = pages.begin; at < pages.end;) {
+    const Mapping* const mapping = mappings.find(at);
+    if (mapping == nullptr) return Error{ErrorCode::io, at, "the code is not mapped"};
+    if (const Status may = may_be_laid_over(*mapping); !may) return Error{may.error().code, at, may.error().what};
+    at = mapping->range.end;
+  }
+  return Done{};
+}
+
+Mappings own_mappings() { return Mappings::parse(ProcessFolder(::getpid()).read("maps").value_or("")); }
+
+/// Newer procedures hide older ones of the same code.
+std::vector<AddrRange> code_of(std::span<const Candidate> run) {
+  std::vector<AddrRange> code;
+  for (const Candidate& candidate : run) {
+    const AddrRange& range = candidate.known.code;
+    if (!code.empty() && code.back().begin == range.begin) code.pop_back();
+    if (code.empty() || code.back().end <= range.begin) code.push_back(range);
+  }
+  return code;
+}
+
+Status Publisher::publish(const Cluster& run) {
+  const Error changed{ErrorCode::not_registered, run.pages.begin, "the code changes just now"};
+  if (run.pages.size() > PublishedPages::k_most_bytes)
+    return Error{ErrorCode::e_range, run.pages.begin, "a procedure or pages that procedures share are too large"};
+  if (!are_mapping_calls_heard()) return Error{ErrorCode::io, 0, "calls of mprotect do not reach this library"};
+  const Mappings mappings = own_mappings();
+  if (const Status may = may_be_laid_over(mappings, run.pages); !may) return may.error();
+  Result<PublishedPages> made = PublishedPages::make(run.pages, code_of(run.code), mappings);
+  if (!made) return made.error();
+  PublishedPages* const entered = enter(run.code, std::move(*made));
+  if (entered == nullptr) return changed;
+  const MappingMoment moment;
+  Status laid = changed;
+  if (moment.is_closed()) {
+    laid = may_be_laid_over(own_mappings(), run.pages);
+    if (laid) laid = entered->lay_over();
+  }
+  if (!laid) {
+    const Here here(lock);
+    entered->withdraw_all();
+  } else if (logs(LogTopic::registry)) {
+    LogLine(LogTopic::registry)
+        .text("publishes ")
+        .range(run.pages.begin, run.pages.end)
+        .text(" in ")
+        .foreign(entered->path());
+  }
+  return laid;
+}
+
+/// Null: some of it has been cancelled meanwhile, the program ends, or there are too many files. Otherwise the files
+/// that had any of its pages are closed, without the lock.
+PublishedPages* Publisher::enter(std::span<const Candidate> run, PublishedPages&& made) {
+  Files old;
+  const Here here(lock);
+  const auto slot = std::find_if(slots.begin(), slots.end(), [](const Slot& s) { return s.end.load() == 0; });
+  if (has_ended_ || slot == slots.end()) return nullptr;
+  for (const Candidate& candidate : run) {
+    const auto known = known_.find(candidate.info);
+    if (known == known_.end() || known->second.key.registration != candidate.known.key.registration) return nullptr;
+  }
+  const AddrRange pages = made.pages();
+  withdraw_files_over(pages);
+  for (auto file = first_over(pages); file != files_.end(); file = first_over(pages)) take_out(file, old);
+  for (const Candidate& candidate : run) known_.find(candidate.info)->second.is_published = true;
+  slot->begin.store(pages.begin, std::memory_order_relaxed);
+  slot->end.store(pages.end, std::memory_order_relaxed);
+  const auto behind = static_cast<std::size_t>(slot - slots.begin()) + 1;
+  slots_used.store(std::max(slots_used.load(), behind), std::memory_order_release);
+  return &files_.insert_or_assign(pages.begin, File{std::move(made), &*slot}).first->second.pages;
+}
+
+void Publisher::take_out(Files::iterator file, Files& into) noexcept {
+  file->second.slot->begin.store(0, std::memory_order_relaxed);
+  file->second.slot->end.store(0, std::memory_order_relaxed);
+  into.insert(files_.extract(file));
+}
+
+/// Files without functions are of no use any more. They are closed without the lock.
+void Publisher::drop_unused() noexcept {
+  Files unused;
+  const Here here(lock);
+  for (auto file = files_.begin(); file != files_.end();) {
+    const auto next = std::next(file);
+    if (file->second.pages.functions() == 0) take_out(file, unused);
+    file = next;
+  }
+}
+
+void Publisher::refuse(std::span<const Candidate> run, std::int64_t at, const Error& why) noexcept {
+  note_refusal("not published", why);
+  const Here here(lock);
+  ++refused_, latest_refusal_ = why;
+  for (const Candidate& candidate : run) {
+    const auto known = known_.find(candidate.info);
+    if (known == known_.end()) continue;
+    known->second.is_published = false;
+    known->second.due = at + (k_age << std::min(known->second.tries, k_most_doublings));
+    ++known->second.tries;
+    due_ = std::min(due_, known->second.due);
+  }
+}
+
+/// The child publishes what was published anew, when its own thread looks.
+void Publisher::leave_to_parent() noexcept {
+  for (auto& [begin, file] : files_) file.pages.leave_to_parent();
+  for (auto& [info, known] : known_) known.is_published = false;
+  due_ = 0;
+}
+
+void Publisher::remove_files() noexcept {
+  has_ended_ = true;
+  for (auto& [begin, file] : files_) file.pages.remove_file();
+}
+
+void Publisher::report(ListenStatus& out) const noexcept {
+  const Here here(lock);
+  for (const auto& [begin, file] : files_) {
+    out.published += file.pages.functions();
+    out.published_files += file.pages.functions() != 0;
+  }
+  out.unpublished = refused_;
+  out.latest_unpublished = latest_refusal_;
+}
+
+/// Files of programs that end with their code still there. A signal handler that interrupted a change may call exit().
+[[gnu::destructor(101)]] void remove_files() noexcept {
+  Publisher* const known = publisher.load();
+  if (known == nullptr || !lock.try_lock()) return;
+  known->remove_files();
+  lock.unlock();
+}
+
+/// Observers take the lock when somebody has the registry's. A fork has to take it after that, so these handlers are
+/// there before the registry's own: handlers before a fork run in the reverse order.
+[[gnu::constructor(101)]] void take_part_in_forks() {
+  const auto in_child = [] {
+    forget_mapping_calls_in_child();
+    if (Publisher* const known = publisher.load()) known->leave_to_parent();
+    lock.after_fork();
+  };
+  (void)::pthread_atfork([] { lock.before_fork(); }, [] { lock.after_fork(); }, in_child);
+}
+
+Publisher& the_publisher() {
+  if (Publisher* const known = publisher.load()) return *known;
+  auto* const made = new (publisher_memory) Publisher;
+  publisher.store(made);
+  if (const Status attached = attach_observer(*made); !attached) note_refusal("not published", attached.error());
+  return *made;
+}
+
+}  // namespace
+
+void publish_old_code() {
+  constinit static unsigned calls = 0;
+  if (++calls % k_looks == 0) (void)the_publisher().look(now());
+}
+
+std::size_t publish_all_code() { return the_publisher().look(INT64_MAX / 2); }
+
+void withdraw_unmapped(const AddrRange& pages) noexcept {
+  if (are_published(pages)) publisher.load()->withdraw_unmapped(pages);
+}
+
+void report_published(ListenStatus& out) noexcept {
+  if (const Publisher* const known = publisher.load()) known->report(out);
+}
+
+}  // namespace jitunwind

@@ -1,0 +1,303 @@
+// Files that are laid over code while threads run it, write to it, unmap it, and fork.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "jitunwind/adapters/listen/listen.h"
+#include "jitunwind/adapters/listen/publish/mapping_gate_p.h"
+#include "jitunwind/adapters/listen/publish/publisher_p.h"
+#include "jitunwind/sdk/published_pages_internal.h"
+#include "jitunwind/unwind_core/targets/process_folder_internal.h"
+#include "number_code.h"
+
+namespace {
+
+/// Calls before and after a file is mapped over code.
+struct AtMapping {
+  std::function<void()> before, after;
+};
+AtMapping at_mapping;
+
+}  // namespace
+
+/// Takes the place of the library's own, which is weak.
+extern "C" void* mmap(void* at, std::size_t size, int protection, int flags, int file, off_t offset) noexcept {
+  const bool lays_over = (flags & MAP_FIXED) != 0 && file >= 0;
+  const AtMapping now = lays_over ? std::exchange(at_mapping, {}) : AtMapping();
+  if (now.before) now.before();
+  void* const mapped = reinterpret_cast<void*>(::syscall(SYS_mmap, at, size, protection, flags, file, offset));
+  if (now.after) now.after();
+  return mapped;
+}
+
+namespace jitunwind::test {
+namespace {
+
+const auto k_page = static_cast<std::size_t>(::getpagesize());
+
+Mappings own_mappings() { return Mappings::parse(ProcessFolder(::getpid()).read("maps").value_or("")); }
+
+/// Pages of functions that return a number, as a JIT has them. The C library's functions are this library's.
+class JitPages {
+ public:
+  explicit JitPages(std::size_t pages, int flags = MAP_PRIVATE) : size_(pages * k_page) {
+    memory_ = static_cast<std::byte*>(::mmap(nullptr, size_, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0));
+    for (std::size_t at = 0; at < size_; at += k_page)
+      std::memcpy(memory_ + at, NumberCode::k_bytes, sizeof NumberCode::k_bytes);
+    ::mprotect(memory_, size_, PROT_READ | PROT_EXEC);
+    __builtin___clear_cache(reinterpret_cast<char*>(memory_), reinterpret_cast<char*>(memory_ + size_));
+  }
+  ~JitPages() {
+    say_gone(Dialect::itt, pages());
+    ::munmap(memory_, size_);
+  }
+  JitPages(const JitPages&) = delete;
+  JitPages& operator=(const JitPages&) = delete;
+
+  std::byte* begin() const { return memory_; }
+  Addr address(std::size_t page = 0) const { return reinterpret_cast<std::uintptr_t>(memory_ + page * k_page); }
+  AddrRange pages() const { return {address(), address() + size_}; }
+  AddrRange code(std::size_t page) const { return {address(page), address(page) + sizeof NumberCode::k_bytes}; }
+  std::vector<AddrRange> all_code() const {
+    std::vector<AddrRange> all;
+    for (std::size_t page = 0; page * k_page < size_; ++page) all.push_back(code(page));
+    return all;
+  }
+  void name(std::size_t page, std::string_view name) const { say_name(Dialect::itt, code(page), name); }
+  unsigned call(std::size_t page = 0) const { return reinterpret_cast<unsigned (*)()>(memory_ + page * k_page)(); }
+  /// Patches the code as a JIT does.
+  void patch(unsigned number, std::size_t page = 0) const {
+    std::byte* const at = memory_ + page * k_page;
+    ::mprotect(at, k_page, PROT_READ | PROT_WRITE | PROT_EXEC);
+    NumberCode::patch(at, number);
+    ::mprotect(at, k_page, PROT_READ | PROT_EXEC);
+  }
+  /// The file that is mapped there; "": none.
+  std::string file(std::size_t page = 0) const {
+    const Mappings mappings = own_mappings();
+    const Mapping* const mapping = mappings.find(address(page));
+    return mapping == nullptr ? "" : mapping->path;
+  }
+
+ private:
+  std::byte* memory_;
+  std::size_t size_;
+};
+
+PublishedPages made(const JitPages& pages) {
+  Result<PublishedPages> file = PublishedPages::make(pages.pages(), pages.all_code(), own_mappings());
+  if (!file) throw std::runtime_error(file.error().text());
+  return *std::move(file);
+}
+
+Status lay_over(PublishedPages& file) {
+  for (;;) {
+    const MappingMoment moment;
+    if (moment.is_closed()) return file.lay_over();
+  }
+}
+
+TEST(PublishedPages, TwoThreadsRunThere) {
+  constexpr std::size_t k_functions = 3;
+  const JitPages pages(k_functions);
+  PublishedPages file = made(pages);
+  std::atomic<bool> ends{false};
+  std::array<std::uint64_t, 2> calls{}, wrong{};
+  const auto run = [&](std::size_t thread) {
+    for (std::size_t page = thread; !ends; page = (page + 1) % k_functions)
+      ++calls[thread], wrong[thread] += pages.call(page) != 0;
+  };
+  std::thread first(run, 0), second(run, 1);
+  unsigned failed = 0;
+  for (int i = 0; i < 20'000; ++i) failed += !lay_over(file);
+  ends = true;
+  first.join(), second.join();
+  EXPECT_EQ(failed, 0u);
+  EXPECT_EQ(wrong, (std::array<std::uint64_t, 2>{}));
+  EXPECT_GT(calls[0] + calls[1], 1000u);
+  EXPECT_EQ(pages.file(), file.path());
+}
+
+TEST(PublishedPages, WhatTheJitWritesIsNeverLost) {
+  const JitPages pages(1);
+  PublishedPages file = made(pages);
+  std::atomic<bool> ends{false};
+  std::atomic<unsigned> wrong{0}, patches{0};
+  std::thread jit([&] {
+    for (unsigned number = 1; !ends; ++number) {
+      pages.patch(number);
+      wrong += pages.call() != number;
+      ++patches;
+    }
+  });
+  std::thread runner([&] {
+    for (unsigned before = 0; !ends;) {
+      const unsigned now = pages.call();
+      wrong += now < before;
+      before = now;
+    }
+  });
+  unsigned laid = 0;
+  for (int i = 0; i < 1'000 || patches < 1'000; ++i) {
+    const MappingMoment moment;
+    if (!moment.is_closed()) continue;
+    const Mappings mappings = own_mappings();
+    if (may_be_laid_over(*mappings.find(pages.address()))) laid += bool(file.lay_over());
+  }
+  ends = true;
+  jit.join(), runner.join();
+  EXPECT_EQ(wrong, 0u);
+  EXPECT_GT(laid, 20u);
+}
+
+/// Debuggers write so, and programs that call the kernel themselves.
+void write_by_kernel(const JitPages& pages, unsigned number) {
+  const int memory = ::open("/proc/self/mem", O_RDWR);
+  std::array<std::byte, sizeof NumberCode::k_bytes> code;
+  std::memcpy(code.data(), NumberCode::k_bytes, code.size());
+  NumberCode::patch(code.data(), number);
+  EXPECT_EQ(::pwrite(memory, code.data(), code.size(), static_cast<off_t>(pages.address())), ssize_t{code.size()});
+  ::close(memory);
+}
+
+TEST(PublishedPages, WhatIsWrittenAfterTheCopyIsWrittenAgain) {
+  const JitPages pages(2);
+  PublishedPages file = made(pages);
+  at_mapping = {[&] { write_by_kernel(pages, 5); }, [] {}};
+  EXPECT_TRUE(lay_over(file));
+  EXPECT_EQ(pages.call(), 5u);
+  EXPECT_EQ(pages.file(), file.path());
+}
+
+TEST(PublishedPages, NewerBytesStay) {
+  const JitPages pages(2);
+  PublishedPages file = made(pages);
+  at_mapping = {[&] { write_by_kernel(pages, 5); }, [&] { write_by_kernel(pages, 6); }};
+  EXPECT_TRUE(lay_over(file));
+  EXPECT_EQ(pages.call(), 6u);
+}
+
+TEST(PublishedPages, AFileThatIsCutMeanwhileIsTakenAway) {
+  const JitPages pages(2);
+  PublishedPages file = made(pages);
+  at_mapping = {[&] { write_by_kernel(pages, 5); }, [&] { EXPECT_EQ(::truncate(file.path().c_str(), 4096), 0); }};
+  EXPECT_FALSE(lay_over(file));
+  EXPECT_EQ(pages.call(), 5u);
+  EXPECT_EQ(pages.call(1), 0u);
+  EXPECT_EQ(pages.file(), "");
+}
+
+TEST(PublishedPages, AFileThatIsCutOrReplacedChangesNothing) {
+  const JitPages pages(1);
+  pages.patch(7);
+  PublishedPages file = made(pages);
+  ASSERT_EQ(::unlink(file.path().c_str()), 0);
+  EXPECT_FALSE(lay_over(file));
+  const int other = ::open(file.path().c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
+  EXPECT_FALSE(lay_over(file));
+  ::close(other);
+  ::unlink(file.path().c_str());
+  ASSERT_EQ(::symlink("/bin/true", file.path().c_str()), 0);
+  EXPECT_FALSE(lay_over(file));
+  EXPECT_EQ(pages.call(), 7u);
+  EXPECT_EQ(pages.file(), "");
+}
+
+std::uint64_t published() { return listen_status().published; }
+
+class Published : public testing::Test {
+ protected:
+  void SetUp() override { listen(k_silent_dialects); }
+};
+
+TEST_F(Published, CodeGoesWithItsName) {
+  const JitPages pages(2);
+  pages.name(0, "first");
+  pages.name(1, "second");
+  EXPECT_EQ(publish_all_code(), 1u);
+  EXPECT_EQ(published(), 2u);
+  EXPECT_EQ(pages.file(0), pages.file(1));
+  EXPECT_EQ(publish_all_code(), 0u);
+  say_gone(Dialect::itt, pages.code(0));
+  EXPECT_EQ(published(), 1u);
+  pages.name(0, "another");
+  EXPECT_EQ(publish_all_code(), 1u);
+  EXPECT_EQ(publish_all_code(), 1u);  // the other page, of which the former file is of no use any more
+  EXPECT_EQ(published(), 2u);
+}
+
+TEST_F(Published, UnmappingPagesWithdrawsTheFile) {
+  const JitPages pages(3);
+  for (std::size_t page = 0; page < 3; ++page) pages.name(page, "function");
+  ASSERT_EQ(publish_all_code(), 1u);
+  ASSERT_EQ(published(), 3u);
+  const std::string before = pages.file(2);
+  ::munmap(pages.begin(), k_page);
+  EXPECT_EQ(published(), 0u);
+  say_gone(Dialect::itt, pages.code(0));
+  EXPECT_EQ(publish_all_code(), 1u);
+  EXPECT_EQ(published(), 2u);
+  EXPECT_NE(pages.file(2), before);
+  EXPECT_EQ(pages.call(2), 0u);
+}
+
+void expect_not_published(const char* why) {
+  const std::uint64_t before = published();
+  EXPECT_EQ(publish_all_code(), 0u);
+  EXPECT_EQ(published(), before);
+  EXPECT_STREQ(listen_status().latest_unpublished.what, why);
+}
+
+TEST_F(Published, OnlyPrivateReadOnlyMemory) {
+  {
+    const JitPages pages(1);
+    ::mprotect(pages.begin(), k_page, PROT_READ | PROT_WRITE | PROT_EXEC);
+    pages.name(0, "writable");
+    expect_not_published("the code's memory is writable");
+  }
+  {
+    const JitPages pages(1, MAP_SHARED);
+    pages.name(0, "shared");
+    expect_not_published("the code's memory is a file's, or shared with other processes");
+  }
+  {
+    const JitPages pages(1);
+    ::mprotect(pages.begin(), k_page, PROT_READ);
+    pages.name(0, "not executable");
+    expect_not_published("the code's memory cannot be read and executed");
+  }
+}
+
+TEST_F(Published, AForkedChildPublishesAnew) {
+  const JitPages pages(1);
+  pages.name(0, "function");
+  ASSERT_EQ(publish_all_code(), 1u);
+  const std::string parents = pages.file();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool has_parents = pages.file() == parents && published() == 0;
+    const bool has_own = publish_all_code() == 1 && pages.file() != parents && published() == 1;
+    say_gone(Dialect::itt, pages.code(0));
+    ::_exit(has_parents && has_own && pages.call() == 0 ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(published(), 1u);
+  EXPECT_EQ(::access(parents.c_str(), F_OK), 0);
+}
+
+}  // namespace
+}  // namespace jitunwind::test
