@@ -22,7 +22,7 @@ constexpr char k_section_name_bytes[] =
     "\0.note.gnu.build-id\0.shstrtab";
 constexpr std::string_view k_section_names{k_section_name_bytes, sizeof k_section_name_bytes};
 constexpr std::uint32_t name_at(std::string_view name) {
-  return static_cast<std::uint32_t>(k_section_names.find(name, 1));
+  return static_cast<std::uint32_t>(name.empty() ? 0 : k_section_names.find(name, 1));
 }
 
 enum Section : std::uint32_t {
@@ -137,7 +137,8 @@ void write_section_headers(const SegmentLayout& layout, ElfWriter& elf) noexcept
   section(".dynamic", SHT_DYNAMIC, read | SHF_WRITE, layout.dynamic, k_dynamic_entries * sizeof(Elf64_Dyn),
           Section::strings, 0, 8, sizeof(Elf64_Dyn));
   section(".note.jitunwind", SHT_NOTE, read, layout.notes, k_own_note, 0, 0, 4, 0);
-  section(".note.gnu.build-id", SHT_NULL, read, layout.notes + k_own_note, k_id_note, 0, 0, 4, 0);
+  // The section has no name until the file is sealed: perf goes by the name, and takes an id of zeros for one.
+  section("", SHT_NULL, read, layout.notes + k_own_note, k_id_note, 0, 0, 4, 0);
   section(".shstrtab", SHT_STRTAB, 0, layout.section_names, k_section_names.size(), 0, 0, 1, 0);
 }
 
@@ -208,6 +209,8 @@ void set_build_id(const SegmentLayout& layout, const BuildId* id, std::span<std:
   constexpr std::size_t k_segment = sizeof(Elf64_Ehdr) + k_note_segment * sizeof(Elf64_Phdr);
   put(k_segment + offsetof(Elf64_Phdr, p_filesz), bytes);
   put(k_segment + offsetof(Elf64_Phdr, p_memsz), bytes);
+  put(header_of(Section::build_id) + offsetof(Elf64_Shdr, sh_name),
+      id == nullptr ? Elf64_Word{0} : Elf64_Word{name_at(".note.gnu.build-id")});
   put(header_of(Section::build_id) + offsetof(Elf64_Shdr, sh_type),
       id == nullptr ? Elf64_Word{SHT_NULL} : Elf64_Word{SHT_NOTE});
   if (id != nullptr) std::memcpy(headers.data() + layout.notes + k_own_note + k_id_in_note, id->data(), id->size());
