@@ -9,13 +9,16 @@
 #include <string_view>
 #include <vector>
 
-namespace {
+#ifdef HAS_ASMJIT
+#include <jitunwind/asmjit.h>
+#endif
 
-using namespace jitunwind::x86_64;
+namespace {
 
 /// Describes either frame, for builders and for marks.
 template <class Frame>
 void describe_frame(Frame& frame, bool is_held) {
+  using namespace jitunwind::x86_64;
   if (is_held)
     frame.push({0, 1}, rbp).set_frame_pointer({1, 4}, rbp).pop({-2, -1}, rbp);
   else
@@ -59,7 +62,7 @@ void* place(Frame&& frame, const char* name, const known_code& code, bool is_pub
 }
 
 void* compile_described(const char* name, int is_held, int is_published) {
-  auto builder = describe(name);
+  auto builder = jitunwind::x86_64::describe(name);
   describe_frame(builder, is_held != 0);
   const auto built = builder.build();
   if (!built) return failed(built.error());
@@ -67,16 +70,43 @@ void* compile_described(const char* name, int is_held, int is_published) {
 }
 
 void* compile_marked(const char* name, int is_held, int is_published) {
-  Marks marks;
+  jitunwind::x86_64::Marks marks;
   describe_frame(marks, is_held != 0);
   return place(marks, name, is_held ? k_held : k_overwritten, is_published != 0);
 }
+
+#ifdef HAS_ASMJIT
+void* compile_by_asmjit(const char* name, int is_held, int is_published) {
+  using namespace asmjit::x86;
+  static auto& runtime = *new jitunwind::AsmjitRuntime({.segments = is_published ? &code_segments() : nullptr});
+  asmjit::CodeHolder code;
+  code.init(runtime.environment());
+  Builder a(&code);
+  is_held ? a.push(rbp), a.mov(rbp, rsp) : (a.push(rbx), a.push(rbp), a.sub(rsp, 8));
+  a.mov(rax, rdi), a.mov(rdi, rsi);
+  if (!is_held) a.xor_(ebx, ebx), a.xor_(ebp, ebp);
+  a.call(rax);
+  is_held ? a.pop(rbp) : (a.add(rsp, 8), a.pop(rbp), a.pop(rbx));
+  a.ret();
+  a.finalize();
+  void* start = nullptr;
+  if (const asmjit::Error error = runtime.add(&start, &code, name))
+    std::fprintf(stderr, "%s\n", asmjit::DebugUtils::errorAsString(error));
+  return start;
+}
+#endif
 
 struct Way {
   std::string_view name;
   compile_function* compile;
 };
-constexpr Way k_ways[] = {{"c", compile_in_c}, {"described", compile_described}, {"marked", compile_marked}};
+constexpr Way k_ways[] = {
+#ifdef HAS_ASMJIT
+    {"asmjit", compile_by_asmjit},
+#endif
+    {"c", compile_in_c},
+    {"described", compile_described},
+    {"marked", compile_marked}};
 
 using Frame = void* (*)(void* (*)(void*), void*);
 Frame outer, inner;

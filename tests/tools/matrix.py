@@ -13,7 +13,7 @@ STACK = ['look', 'jit_inner', 'go_on', 'jit_outer', 'enter']
 MADE = {'jit_inner', 'jit_outer'}  # at run time
 NAME = re.compile(r'(?<![\w/.-])(%s)(?![\w/.-])' % '|'.join(STACK))
 COLUMNS = [(place, frame) for place in ('registered', 'segments', 'sealed') for frame in ('held', 'overwritten')]
-WAYS = {'registered': ['described'], 'segments': ['c', 'described', 'marked'], 'sealed': ['described']}
+WAYS = {'registered': ['described'], 'segments': ['c', 'described', 'marked', 'asmjit'], 'sealed': ['described']}
 WORST = '-nwW'
 
 
@@ -72,7 +72,7 @@ def show(tool, way, frame, place):
 
 def cell(tool, place, frame):
     """One verdict if all ways of making code have the same; else that of each."""
-    verdicts = {way: judge(show(tool, way, frame, place), tool.frame) for way in WAYS[place]}
+    verdicts = {way: judge(show(tool, way, frame, place), tool.frame) for way in WAYS[place] if way not in tool.lacks}
     if len(set(verdicts.values())) == 1:
         return verdicts['described']
     return ', '.join('%s %s' % each for each in verdicts.items())

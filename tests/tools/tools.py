@@ -208,8 +208,10 @@ def postgres(view):
 
 
 class Tool:
-    def __init__(self, name, package, show, frame, of_newer=False):
-        self.name, self.package, self.show, self.frame, self.of_newer = name, package, show, frame, of_newer
+    """`lacks`: ways of making code that it is not shown."""
+
+    def __init__(self, name, package, show, frame, of_newer=False, lacks=()):
+        self.name, self.package, self.show, self.frame, self.of_newer, self.lacks = name, package, show, frame, of_newer, lacks
 
     def version(self):
         """The upstream version of its package; empty if the system has no such package."""
@@ -247,7 +249,8 @@ TOOLS = [
     Tool('AddressSanitizer', 'gcc-12', asan, NUMBERED),
     Tool('backtrace_symbols()', 'libc6', lambda view: view.printed('backtrace_symbols'), IN_PARENTHESES),
     Tool('dladdr()', 'libc6', lambda view: view.printed('dladdr'), PRINTED),
-    Tool("PostgreSQL's log", 'postgresql-15', postgres, r'^\t.*?\(([^)]*)\) \[0x[0-9a-f]+\]$|^\t\[0x[0-9a-f]+\]$'),
+    Tool("PostgreSQL's log", 'postgresql-15', postgres, r'^\t.*?\(([^)]*)\) \[0x[0-9a-f]+\]$|^\t\[0x[0-9a-f]+\]$',
+         lacks=('asmjit',)),  # Debian's asmjit cannot be linked into modules
     Tool('glog', 'libgoogle-glog-dev', lambda view: view.printed('glog'), r'^ +@ +0x[0-9a-f]+ (.*)$'),
     Tool('absl', 'libabsl-dev', lambda view: view.printed('absl'), PRINTED),
     Tool('Boost.Stacktrace', 'libboost-stacktrace-dev', lambda view: view.printed('boost'), r'^ *\d+# (.*)$'),
