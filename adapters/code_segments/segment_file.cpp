@@ -52,9 +52,9 @@ constexpr std::size_t k_headers = sizeof(Elf64_Ehdr) + k_segments * sizeof(Elf64
 // Two notes (gABI, chapter 5 "Note Section"): this library's, of two words, and the build-id, which is behind the end
 // of the notes until there is one.
 constexpr std::string_view k_own_name("jitunwind\0\0", 12), k_gnu_name("GNU", 4);  // filled to words
-constexpr std::size_t k_own_note = sizeof(Elf64_Nhdr) + k_own_name.size() + 2 * sizeof(std::uint64_t);
-constexpr std::size_t k_id_in_note = sizeof(Elf64_Nhdr) + k_gnu_name.size();
-constexpr std::size_t k_id_note = k_id_in_note + sizeof(BuildId);
+constexpr std::size_t k_words = 2 * sizeof(std::uint64_t);                         // of both notes
+constexpr std::size_t k_own_note = sizeof(Elf64_Nhdr) + k_own_name.size() + k_words;
+constexpr std::size_t k_id_note = sizeof(Elf64_Nhdr) + k_gnu_name.size() + k_words;
 
 }  // namespace
 
@@ -152,16 +152,16 @@ std::uint64_t unlike_any_other() noexcept {
 
 void write_notes(const SegmentLayout& layout, const Arch& arch, std::span<std::byte> into) noexcept {
   ElfWriter elf(arch, into.subspan(layout.notes));
-  const auto head = [&](std::string_view name, std::size_t unfilled, std::size_t bytes, std::uint32_t type) {
+  const auto head = [&](std::string_view name, std::size_t unfilled, std::uint32_t type) {
     elf.out().u32(unfilled);
-    elf.out().u32(bytes);
+    elf.out().u32(k_words);
     elf.out().u32(type);
     elf.text(name);
   };
-  head(k_own_name, 10, 2 * sizeof(std::uint64_t), 1);
+  head(k_own_name, 10, 1);
   elf.out().u64(unlike_any_other());
   elf.out().u64(0);
-  head(k_gnu_name, k_gnu_name.size(), sizeof(BuildId), NT_GNU_BUILD_ID);
+  head(k_gnu_name, k_gnu_name.size(), NT_GNU_BUILD_ID);
 }
 
 /// DT_HASH has one empty bucket: dlsym() finds nothing, and dladdr() goes by the number of symbols (gABI, chapter 5
@@ -203,17 +203,18 @@ void write_segment_file(SegmentLayout& layout, const Arch& arch, std::span<std::
   write_empty_tables(layout, arch, into);
 }
 
-void set_build_id(const SegmentLayout& layout, const BuildId* id, std::span<std::byte> headers) noexcept {
+void set_build_id(const SegmentLayout& layout, bool has_one, std::span<std::byte> headers) noexcept {
   const auto put = [&](std::size_t at, auto value) { std::memcpy(headers.data() + at, &value, sizeof value); };
-  const std::uint64_t bytes = k_own_note + (id == nullptr ? 0 : k_id_note);
+  const std::uint64_t bytes = k_own_note + (has_one ? k_id_note : 0);
   constexpr std::size_t k_segment = sizeof(Elf64_Ehdr) + k_note_segment * sizeof(Elf64_Phdr);
   put(k_segment + offsetof(Elf64_Phdr, p_filesz), bytes);
   put(k_segment + offsetof(Elf64_Phdr, p_memsz), bytes);
   put(header_of(Section::build_id) + offsetof(Elf64_Shdr, sh_name),
-      id == nullptr ? Elf64_Word{0} : Elf64_Word{name_at(".note.gnu.build-id")});
+      has_one ? Elf64_Word{name_at(".note.gnu.build-id")} : Elf64_Word{0});
   put(header_of(Section::build_id) + offsetof(Elf64_Shdr, sh_type),
-      id == nullptr ? Elf64_Word{SHT_NULL} : Elf64_Word{SHT_NOTE});
-  if (id != nullptr) std::memcpy(headers.data() + layout.notes + k_own_note + k_id_in_note, id->data(), id->size());
+      has_one ? Elf64_Word{SHT_NOTE} : Elf64_Word{SHT_NULL});
+  std::byte* const end = headers.data() + layout.notes + k_own_note;
+  if (has_one) std::memcpy(end + k_id_note - k_words, end - k_words, k_words);
 }
 
 }  // namespace jitunwind

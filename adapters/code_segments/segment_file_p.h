@@ -4,7 +4,6 @@
 
 #include <elf.h>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -78,13 +77,11 @@ inline constexpr std::uint64_t k_no_symbol = std::uint64_t{ELF64_ST_INFO(STB_GLO
 inline constexpr std::size_t k_frames_of_function = 112, k_name_of_function = 48;
 inline constexpr std::size_t k_frames_end = sizeof(std::uint32_t);
 
-/// The name of a file's content.
-using BuildId = std::array<std::byte, 16>;
-
 /// Writes the file without any function. `into` has layout.end zeroed bytes. Sets layout.no_frame and first_frame.
 void write_segment_file(SegmentLayout& layout, const Arch& arch, std::span<std::byte> into) noexcept;
 
-/// Changes the headers, which are the first layout.hash bytes: null: the file has no build-id.
-void set_build_id(const SegmentLayout& layout, const BuildId* id, std::span<std::byte> headers) noexcept;
+/// Changes the headers, which are the first layout.hash bytes. A build-id consists of the words of the note before it,
+/// which name one content of one file.
+void set_build_id(const SegmentLayout& layout, bool has_one, std::span<std::byte> headers) noexcept;
 
 }  // namespace jitunwind

@@ -46,6 +46,7 @@ void SegmentMemory::swap(SegmentMemory& other) noexcept {
   std::swap(handle_, other.handle_);
   std::swap(is_sealed_, other.is_sealed_);
   std::swap(is_file_, other.is_file_);
+  std::swap(has_first_, other.has_first_);
 }
 
 SegmentMemory::~SegmentMemory() {
@@ -61,6 +62,7 @@ SegmentMemory::~SegmentMemory() {
 void SegmentMemory::remove_file() noexcept {
   if (path_.empty() || files_ == FilesAtEnd::kept) return;
   ::unlink(path_.c_str());
+  if (has_first_) ::unlink((path_ + k_first).c_str());
   path_.resize(path_.rfind('/'));
   ::rmdir(path_.c_str());  // fails if there are other files
   path_.clear();

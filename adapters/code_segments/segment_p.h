@@ -85,6 +85,8 @@ class SegmentMemory {
   /// caller removes it later. Error io: nothing has changed. Throws std::bad_alloc. Precondition: is_published(),
   /// nobody writes to the view or to the image, and the parts are what both show.
   Result<std::string> renew(std::span<const FilePart> parts, const SegmentLayout& layout, bool seals);
+  /// Removes a former file. The one that the dynamic linker opened stays with its segment, and is emptied.
+  static void remove_former(const std::string& name) noexcept;
   /// Sets the file's time of change, which writing to memory does not.
   void stamp() const noexcept;
   /// Removes the file, which stays mapped, unless it is to be kept.
@@ -116,6 +118,8 @@ class SegmentMemory {
   void* handle_ = nullptr;       // of dlopen(); null: the image is a mapping of its own
   bool is_sealed_ = false;
   bool is_file_ = false;
+  bool has_first_ = false;  // the file that the dynamic linker opened has this name behind its own:
+  static constexpr const char* k_first = ".first";
 };
 
 /// The sizes by which rooms are alike.

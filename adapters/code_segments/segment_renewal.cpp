@@ -1,17 +1,16 @@
 // The content of a segment becomes a new file, in place of the former one, while its code runs and is read.
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "jitunwind/adapters/code_segments/segment_p.h"
 #include "jitunwind/unwind_core/errno_keeper_internal.h"
-#include "jitunwind/unwind_core/hash.h"
 #include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/uncancelled_internal.h"
 
@@ -30,13 +29,25 @@ bool write_part(int file, const FilePart& part) noexcept {
 
 /// Gives `file` the name `path`, and the former file of that name the name `file`. False: it has no name any more,
 /// since the file system exchanges none.
-Result<bool> swap_names(const std::string& file, const std::string& path) noexcept {
+Result<bool> swap_names(const std::string& file, const std::string& path, bool must) noexcept {
   if (::syscall(SYS_renameat2, AT_FDCWD, file.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0) return true;
-  if (::rename(file.c_str(), path.c_str()) == 0) return false;
+  if (!must && ::rename(file.c_str(), path.c_str()) == 0) return false;
   return not_published("the file cannot have the name of the former one");
 }
 
 }  // namespace
+
+void SegmentMemory::remove_former(const std::string& name) noexcept {
+  if (!name.ends_with(k_first)) {
+    ::unlink(name.c_str());
+    return;
+  }
+  const ReadableFile file(name.c_str(), O_RDWR | O_NOFOLLOW);
+  struct stat status {};
+  if (file.is_open() && ::fstat(file.number(), &status) == 0)
+    (void)::syscall(SYS_fallocate, file.number(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0L,
+                    static_cast<long>(status.st_size));
+}
 
 void SegmentMemory::stamp() const noexcept { (void)::utimensat(AT_FDCWD, path_.c_str(), nullptr, AT_SYMLINK_NOFOLLOW); }
 
@@ -66,11 +77,14 @@ Status SegmentMemory::map_anew(int file, const SegmentLayout& layout, bool seals
 
 Result<std::string> SegmentMemory::renew(std::span<const FilePart> parts, const SegmentLayout& layout, bool seals) {
   const ErrnoKeeper keep_errno;
-  std::string name = path_ + ".new";
+  // The dynamic linker takes files of one inode for one library, so that of its own file must not serve another.
+  const bool is_first = !std::exchange(has_first_, true);
+  std::string name = path_ + (is_first ? k_first : ".new");
   const ReadableFile file = new_file(AT_FDCWD, name.c_str());
   if (!file.is_open()) return not_published("no new file can be made in the folder");
   const auto give_up = [&](const Error& why) {
     ::unlink(name.c_str());
+    if (is_first) has_first_ = false;
     return why;
   };
   // A sealed file gets no pages that it does not use.
@@ -80,11 +94,11 @@ Result<std::string> SegmentMemory::renew(std::span<const FilePart> parts, const 
     if (const Status allocated = allocate(file.number()); !allocated) return give_up(allocated.error());
   if (!std::all_of(parts.begin(), parts.end(), [&](const FilePart& p) { return write_part(file.number(), p); }))
     return give_up(not_published(errno == ENOSPC ? "the folder's disk is full" : "the new file cannot be written"));
-  const Result<bool> has_name = swap_names(name, path_);
+  const Result<bool> has_name = swap_names(name, path_, is_first);
   if (!has_name) return give_up(has_name.error());
   if (const Status mapped = map_anew(file.number(), layout, seals); !mapped) {
     if (!*has_name) return mapped.error();
-    (void)swap_names(name, path_);
+    (void)swap_names(name, path_, is_first);
     return give_up(mapped.error());
   }
   return *has_name ? name : std::string();
@@ -103,28 +117,6 @@ Segment::Parts Segment::parts() const noexcept {
           part(tables, layout_.frames, frames_end_ - layout_.frames), text};
 }
 
-namespace {
-
-/// Four sums, since each word waits for the one before it in its sum. Turning brings the upper bits, which are spread
-/// best, to where they are spread again.
-BuildId id_of(std::span<const FilePart> parts) noexcept {
-  std::array<std::uint64_t, 4> sums{1, 2, 3, 4};
-  std::array<std::uint64_t, 4> words;
-  for (const FilePart& part : parts) {
-    for (std::span<const std::byte> rest = part.bytes; !rest.empty();) {
-      const auto next = rest.first(std::min(rest.size(), sizeof words));
-      words = {};
-      std::memcpy(words.data(), next.data(), next.size());
-      for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = std::rotl(hash_with(sums[i], words[i]), 29);
-      rest = rest.subspan(next.size());
-    }
-  }
-  const std::array<std::uint64_t, 2> both{hash_with(sums[0], sums[1]), hash_with(sums[2], sums[3])};
-  return std::bit_cast<BuildId>(both);
-}
-
-}  // namespace
-
 Result<std::string> Segment::renew(bool seals) {
   const std::byte* const image = memory_.image_bytes();
   if (std::memcmp(image + layout_.text, memory_.writable() + layout_.text, text_end_) != 0)
@@ -134,12 +126,8 @@ Result<std::string> Segment::renew(bool seals) {
   std::vector<std::byte> headers(memory_.tables(), memory_.tables() + layout_.hash);
   std::vector<FilePart> all(used.begin(), used.end());
   all.push_back({layout_.dynamic, {memory_.writable() + layout_.dynamic, layout_.end - layout_.dynamic}});
-  set_build_id(layout_, nullptr, headers);
+  set_build_id(layout_, seals, headers);
   all.push_back({0, headers});
-  if (seals) {
-    const BuildId id = id_of(all);
-    set_build_id(layout_, &id, headers);
-  }
   return memory_.renew(all, layout_, seals);
 }
 

@@ -1,0 +1,320 @@
+// Threads add, replace and release functions in code segments, and run them, while readers who know nothing of this
+// library look at random moments: libgcc's unwinder, dladdr(), walks, and children of fork() inside; eu-stack and gdb
+// outside. Shadow stacks judge what they see. Then processes are killed at random moments, and 64 of them share a
+// folder.
+#include <execinfo.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "jitunwind/sdk/walk.h"
+#include "tests/code_segments/committed.h"
+#include "tests/code_segments/symbols_of.h"
+#include "tests/support/command.h"
+
+namespace {
+
+using namespace jitunwind;
+using jitunwind::test::as_pointer, jitunwind::test::call, jitunwind::test::run, jitunwind::test::symbol_at;
+
+constexpr unsigned k_threads = 4;
+
+/// Shared by the process of the storm and by that which judges it.
+struct Figures {
+  std::atomic<unsigned> committed{0}, released{0}, descents{0}, throws{0}, forks{0}, wrong{0};
+};
+Figures* figures = nullptr;
+
+struct Function {
+  Addr start = 0;
+  std::string name{};
+};
+
+/// The functions of one thread, and the stack that it makes of them.
+struct Descent {
+  std::vector<Function> own{};
+  std::vector<const Function*> stack{};  // the outermost first
+  std::size_t depth = 0;
+  bool throws = false;
+};
+
+void expect(bool right, const char* what) {
+  if (right) return;
+  ++figures->wrong;
+  std::fprintf(stderr, "%s\n", what);
+}
+
+bool is_in(Addr pc, const Function& function) {
+  return pc > function.start && pc <= function.start + sizeof test::FrameCode::k_bytes;
+}
+
+/// `frames`: the innermost first.
+void judge(const Descent& descent, const std::vector<Addr>& frames, const char* what) {
+  auto next = descent.stack.rbegin();
+  for (const Addr pc : frames)
+    if (next != descent.stack.rend() && is_in(pc, **next)) ++next;
+  expect(next == descent.stack.rend(), what);
+}
+
+void look(const Descent& descent) {
+  std::array<void*, 64> stack;
+  const auto depth = static_cast<std::size_t>(::backtrace(stack.data(), stack.size()));
+  std::vector<Addr> frames;
+  for (std::size_t i = 0; i < depth; ++i) frames.push_back(reinterpret_cast<std::uintptr_t>(stack[i]));
+  judge(descent, frames, "backtrace() loses frames");
+  frames.clear();
+  for (const Frame& frame : walk_here()) frames.push_back(frame.pc());
+  judge(descent, frames, "a walk loses frames");
+  for (const Function* function : descent.stack) {
+    const char* const name = symbol_at(function->start + 1);
+    expect(name != nullptr && function->name == name, "dladdr() has another name");
+  }
+}
+
+}  // namespace
+
+extern "C" [[gnu::noinline]] void* go_on(void* argument) {
+  Descent& descent = *static_cast<Descent*>(argument);
+  if (descent.depth < descent.stack.size()) return call(descent.stack[descent.depth++]->start, go_on, argument);
+  look(descent);
+  if (descent.throws) throw &descent;
+  return argument;
+}
+
+namespace {
+
+void descend(Descent& descent, std::mt19937& random) {
+  descent.depth = 0;
+  descent.stack.clear();
+  descent.throws = random() % 4 == 0;
+  for (std::size_t i = 1 + random() % 6; i > 0; --i)
+    descent.stack.push_back(&descent.own[random() % descent.own.size()]);
+  ++figures->descents;
+  figures->throws += descent.throws;
+  try {
+    expect(go_on(&descent) == &descent && !descent.throws, "the stack is left wrongly");
+  } catch (Descent* thrown) {
+    expect(thrown == &descent && descent.throws, "another exception comes");
+  }
+}
+
+/// A child has the code of before, by name.
+void fork_and_descend(Descent& descent, std::mt19937& random) {
+  ++figures->forks;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);
+    const unsigned wrong = figures->wrong;
+    descend(descent, random);
+    ::_exit(figures->wrong != wrong);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  expect(status == 0, "a child does not run its code");
+}
+
+/// Each thread has a function of its own on its stack, by which readers outside know it.
+template <unsigned number>
+[[gnu::noinline]] void* thread_of(CodeSegments& segments, unsigned functions) {
+  std::mt19937 random(number);
+  Descent descent;
+  descent.own.reserve(64);
+  while (figures->committed < functions) {
+    if (descent.own.size() == 64) {
+      Function& gone = descent.own[random() % 64];
+      const Status released = segments.release(gone.start);
+      expect(static_cast<bool>(released), released ? "" : released.error().what);
+      ++figures->released;
+      std::swap(gone, descent.own.back());
+      descent.own.pop_back();
+    }
+    std::string name = "own_" + std::to_string(number) + "_" + std::to_string(figures->committed++);
+    const Addr start = test::commit_frame(segments, name, 25 + random() % 100);
+    descent.own.push_back({start, std::move(name)});
+    if (descent.own.size() % 2 == 0) descend(descent, random);
+    if (random() % 1000 == 0) fork_and_descend(descent, random);
+    if (random() % 2000 == 0) expect(static_cast<bool>(segments.seal()), "a segment is not sealed");
+  }
+  for (const Function& function : descent.own)
+    expect(static_cast<bool>(segments.release(function.start)), "a function is not released");
+  return &figures;
+}
+
+template <unsigned number>
+void start(std::vector<std::thread>& threads, CodeSegments& segments, unsigned functions) {
+  threads.emplace_back([&segments, functions] { thread_of<number>(segments, functions); });
+}
+
+int storm(unsigned functions) {
+  CodeSegments segments({.text_bytes = 65536, .functions = 256});
+  std::vector<std::thread> threads;
+  start<0>(threads, segments, functions), start<1>(threads, segments, functions);
+  start<2>(threads, segments, functions), start<3>(threads, segments, functions);
+  for (std::thread& thread : threads) thread.join();
+  const CodeSegmentsStatus status = segments.status();
+  expect(status.functions == 0, "functions are left");
+  expect(status.refused == 0, status.latest_refusal.what);
+  return figures->wrong != 0;
+}
+
+// Readers outside.
+
+/// "#3  0x00007f... in go_on (argument=...) at ..." of gdb, and "#3  0x00007f...  go_on" of eu-stack. "": it has no
+/// name.
+std::string name_in(const std::string& line) {
+  std::istringstream words(line);
+  std::string word, name;
+  words >> word;
+  while (words >> word)
+    if (word.find("0x") != 0 && word != "-" && word != "1" && word != "in") return word.substr(0, word.find('('));
+  return "";
+}
+
+/// The stack of a thread: `thread_of<K>` called go_on, and each function of this thread lies between two of that.
+bool judge_outside(const std::vector<std::string>& names, const std::string& text) {
+  std::size_t end = 0;
+  char number = 0;
+  for (std::size_t i = 0; i < names.size() && number == 0; ++i) {
+    const std::size_t at = names[i].find("thread_of<");
+    if (at != std::string::npos) end = i, number = names[i][at + 10];
+  }
+  if (number == 0) return false;  // it has not begun, or has ended
+  bool right = true;
+  for (std::size_t i = 0; i < end; ++i) {
+    const bool is_own = names[i].find("own_") == 0;
+    right = right && !names[i].empty() && names[i] != "??" && (!is_own || names[i][4] == number);
+    if (is_own) right = right && names[i + 1] == "go_on";
+    // descend() may be part of its caller.
+    if (names[i] == "go_on")
+      right = right &&
+              (names[i + 1].find("own_") == 0 || names[i + 1].find("descend") != std::string::npos || i + 1 == end);
+  }
+  if (!right) std::fprintf(stderr, "%s\n", text.c_str());
+  figures->wrong += !right;
+  return true;
+}
+
+std::size_t judge_stacks(const std::string& text) {
+  std::size_t stacks = 0;
+  std::vector<std::string> names;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind("#0", 0) == 0) stacks += judge_outside(names, text), names.clear();
+    // gdb shows the parts of a function that were written in others, which are no calls.
+    if (line.rfind('#', 0) == 0 && line.find("test::call (") == line.npos) names.push_back(name_in(line));
+  }
+  return stacks + judge_outside(names, text);
+}
+
+/// The moment is one of the whole process: eu-stack stops one thread after the other.
+std::size_t look_with_eu_stack(pid_t process) {
+  ::kill(process, SIGSTOP);
+  const test::Ended ended = run("eu-stack -p " + std::to_string(process));
+  ::kill(process, SIGCONT);
+  return judge_stacks(ended.text);
+}
+
+std::size_t look_with_gdb(pid_t process) {
+  return judge_stacks(run("gdb -nx -q -batch -iex 'set debuginfod enabled off' -iex 'set auto-load off' -p " +
+                          std::to_string(process) + " -ex 'thread apply all backtrace' 2>&1")
+                          .text);
+}
+
+template <class Body>
+pid_t in_child(const std::string& folder, Body body) {
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+  ::setenv("JITUNWIND_CODE_DIR", folder.c_str(), 1);
+  std::exit(body());
+}
+
+int status_of(pid_t child) {
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return status;
+}
+
+void weather_the_storm(const std::string& folder, unsigned functions) {
+  const pid_t child = in_child(folder, [&] { return storm(functions); });
+  std::size_t by_gdb = 0, by_eu_stack = 0;
+  for (unsigned round = 0; figures->committed < functions; ++round)
+    (round % 8 == 1 ? by_gdb : by_eu_stack) += round % 8 == 1 ? look_with_gdb(child) : look_with_eu_stack(child);
+  expect(status_of(child) == 0, "the storm failed");
+  expect(std::filesystem::is_empty(folder), "files are left");
+  std::printf("%u functions added, %u released; %u descents, %u of them left by exceptions; %u children\n",
+              figures->committed.load(), figures->released.load(), figures->descents.load(), figures->throws.load(),
+              figures->forks.load());
+  std::printf("stacks of its threads: %zu seen by eu-stack, %zu by gdb\n", by_eu_stack, by_gdb);
+  expect(by_gdb + by_eu_stack > 0, "nobody looked");
+}
+
+/// The files that are left are whole, and the next process removes them.
+void kill_at_random(const std::string& folder, unsigned times) {
+  std::mt19937 random(1);
+  std::size_t files = 0;
+  for (unsigned i = 0; i < times; ++i) {
+    figures->committed = 0;
+    const pid_t child = in_child(folder, [] { return storm(1u << 30); });
+    ::usleep(static_cast<useconds_t>(1000 + random() % 200'000));
+    ::kill(child, SIGKILL);
+    (void)status_of(child);
+    std::size_t folders = 0;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+      if (entry.is_directory()) ++folders;
+      if (!entry.is_regular_file() || entry.path().extension() != ".so") continue;
+      const test::Ended read =
+          run("eu-readelf --all --debug-dump=frames " + entry.path().string() + " 2>&1 >/dev/null");
+      expect(read.status == 0 && read.text.empty(), read.text.c_str());
+      ++files;
+    }
+    expect(folders <= 2, "files of dead processes are left");
+  }
+  std::printf("%u processes killed at random moments, which left %zu files, all of them whole\n", times, files);
+}
+
+void share_a_folder(const std::string& folder) {
+  std::vector<pid_t> children;
+  for (unsigned i = 0; i < 64; ++i) {
+    children.push_back(in_child(folder, [] {
+      CodeSegments segments;
+      for (unsigned k = 0; k < 50; ++k) {
+        const std::string name = "shared_" + std::to_string(k);
+        const Addr start = test::commit_frame(segments, name);
+        if (symbol_at(start) == nullptr || symbol_at(start) != name) return 1;
+      }
+      return segments.seal() && segments.status().sealed == 1 ? 0 : 2;
+    }));
+  }
+  for (const pid_t child : children) expect(status_of(child) == 0, "one of 64 processes publishes nothing");
+  expect(std::filesystem::is_empty(folder), "files of 64 processes are left");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const unsigned functions = argc > 2 ? static_cast<unsigned>(std::atoi(argv[2])) : 3000;
+  void* const shared = ::mmap(nullptr, sizeof(Figures), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  figures = new (shared) Figures;
+  const test::TemporaryFolder folder;
+  weather_the_storm(folder.path(), functions);
+  kill_at_random(folder.path(), functions / 2000);
+  run("rm -rf " + folder.path() + "/*");
+  share_a_folder(folder.path());
+  std::printf("%u wrong\n", figures->wrong.load());
+  return figures->wrong != 0;
+}
