@@ -135,20 +135,24 @@ CodeSegments::State::Opened CodeSegments::State::open(const CodeSegmentsOptions&
 
 void CodeSegments::State::work(void* self) noexcept {
   State& state = *static_cast<State*>(self);
-  state.seal_full();
-  Opened opened;
-  try {
-    bool wants_spare = false;
-    {
-      const SegmentsLock lock;
-      wants_spare = state.wants_spare();
+  for (;;) {
+    state.seal_full();
+    Opened opened;
+    try {
+      bool wants_spare = false;
+      {
+        const SegmentsLock lock;
+        wants_spare = state.wants_spare();
+      }
+      if (wants_spare) opened = state.open(state.options);
+    } catch (const std::bad_alloc&) {
     }
-    if (wants_spare) opened = state.open(state.options);
-  } catch (const std::bad_alloc&) {
+    const SegmentsLock lock;
+    if (opened) state.spare.swap(opened);  // that of a parent is closed without the lock
+    // A segment that became full behind seal_full() starts no other thread.
+    state.is_at_work = std::exchange(state.is_some_full, false);
+    if (!state.is_at_work) return;
   }
-  const SegmentsLock lock;
-  if (opened) state.spare.swap(opened);  // that of a parent is closed without the lock
-  state.is_at_work = false;
 }
 
 bool CodeSegments::State::wants_spare() const noexcept {
