@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <atomic>
 #include <bit>
 #include <new>
 #include <utility>
@@ -165,9 +166,15 @@ Status CodeSegments::seal() noexcept { return state_ == nullptr ? Done{} : state
 
 CodeSegments* CodeSegments::of_environment() noexcept {
   static constexpr std::string_view k_yes[] = {"1"};
-  static CodeSegments* const segments =
-      environment_words("JITUNWIND_PUBLISH", k_yes) != 0 ? make_on_heap<CodeSegments>() : nullptr;
-  return segments;
+  constinit static std::atomic<CodeSegments*> segments{nullptr};
+  constinit static std::atomic<bool> is_read{false};
+  if (is_read.load(std::memory_order_acquire)) return segments.load(std::memory_order_relaxed);
+  if (environment_words("JITUNWIND_PUBLISH", k_yes) != 0) {
+    CodeSegments *const made = make_on_heap<CodeSegments>(), *of_other_thread = nullptr;
+    if (!segments.compare_exchange_strong(of_other_thread, made)) destroy_on_heap(made);
+  }
+  is_read.store(true, std::memory_order_release);
+  return segments.load(std::memory_order_relaxed);
 }
 
 CodeSegmentsStatus CodeSegments::status() const {

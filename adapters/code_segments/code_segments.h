@@ -22,6 +22,7 @@ struct CodeRoom {
   std::span<std::byte> writable{};  ///< where it is written
 };
 
+/// The choices for all segments of one allocator.
 struct CodeSegmentsOptions {
   /// The size of each segment. A function that is larger has a segment of its own.
   std::size_t text_bytes = std::size_t{1} << 20;

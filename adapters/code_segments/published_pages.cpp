@@ -223,7 +223,7 @@ Result<PublishedPages> PublishedPages::make(const AddrRange& pages, std::span<co
   const Addr tables = find_room(mappings, pages, layout.end);
   if (tables == 0) return Error{ErrorCode::out_of_memory, pages.begin, "no room for tables near the code"};
   Error why{};
-  static const CodePlaces places = CodePlaces::of_environment();
+  const CodePlaces places = CodePlaces::of_environment();
   for (const std::string& place : places.paths) {
     Result<SegmentMemory> memory = SegmentMemory::publish_pages(place, places.files, layout, arch, pages.begin, tables);
     if (!memory) {

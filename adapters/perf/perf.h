@@ -17,6 +17,7 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
+/// The place and the limit of the files.
 struct PerfOptions {
   std::string folder{};  ///< of the dump; "": $JITDUMPDIR, or /tmp
   /// The most bytes of each file. A map that is full is written anew, of what is registered. A dump that is full ends;

@@ -5,7 +5,9 @@
 #include <elf.h>
 #include <execinfo.h>
 #include <link.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdlib>
@@ -178,7 +180,7 @@ void write_text(const Parts& parts, int fd) noexcept {
   const auto piece = [](std::string_view text) { return iovec{const_cast<char*>(text.data()), text.size()}; };
   for (std::size_t i = 0; i != parts.size(); ++i) written[i] = piece(parts[i]);
   written.back() = piece("\n");
-  (void)!::writev(fd, written.data(), written.size());
+  (void)::syscall(SYS_writev, fd, written.data(), written.size());  // writev() is a cancellation point
 }
 
 }  // namespace

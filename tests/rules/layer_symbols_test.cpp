@@ -33,6 +33,9 @@ void read_symbols(const std::string& nm_output, LayerSymbols& into) {
   }
 }
 
+/// Functions of the C library that libjitunwind-listen defines in front of it. Lower layers call the C library's.
+const Names k_of_c_library{"mmap", "mprotect", "mremap", "munmap"};
+
 /// Returns "dyn_info calls f() of adapters" for each function that only layers behind its user define.
 Names upward_calls(const std::vector<LayerSymbols>& layers) {
   Names found;
@@ -41,7 +44,7 @@ Names upward_calls(const std::vector<LayerSymbols>& layers) {
     below.insert(layers[own].defined.begin(), layers[own].defined.end());
     for (std::size_t other = own + 1; other < layers.size(); ++other) {
       for (const std::string& name : layers[own].used)
-        if (below.count(name) == 0 && layers[other].defined.count(name) != 0)
+        if (below.count(name) == 0 && k_of_c_library.count(name) == 0 && layers[other].defined.count(name) != 0)
           found.insert(layers[own].layer + " calls " + name + " of " + layers[other].layer);
     }
   }

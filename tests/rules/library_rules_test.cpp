@@ -119,7 +119,8 @@ TEST(LibraryRules, ListeningLibraryExportsWhatJitsCall) {
   const Pattern own(R"(_ZN9jitunwind(6listen|13listen_status|8say_name|9say_lines|8say_gone|10heard_line|)"
                     R"(14hear_itt_event)E.*)");
   const Pattern symbolizers(R"(dladdr1?|backtrace_symbols(_fd)?)");
-  expect_only("-D", JITUNWIND_LISTEN_SHARED, {names, own, symbolizers, k_asked_name}, false);
+  const Pattern held_up(R"(mmap(64)?|munmap|mprotect|mremap)");
+  expect_only("-D", JITUNWIND_LISTEN_SHARED, {names, own, symbolizers, held_up, k_asked_name}, false);
   expect_only("-g", JITUNWIND_LISTEN_STATIC, {names, symbolizers, k_own_name, k_sanitizers}, true);
 }
 
