@@ -44,17 +44,23 @@ bool is_in_module(Addr at) noexcept {
   return local_modules().find(at, module);
 }
 
+/// A handler that interrupts a cancellation would otherwise wait for it, if the name cannot be read.
+constexpr unsigned k_most_tries = 100;
+
 /// Finds the registered procedure that covers `at`, and its name, which is empty if it has none.
 bool find_registered(Addr at, std::span<char> into, ProcedureName& out) noexcept {
   MemoryWindow window;
   Lookup lookup(local_space().for_addresses(), CodeAddress::interrupted(at), window);
-  const Found named = dyn_name_source().find_name(lookup, into, out);
-  if (named && *named) return true;
-  ProcedureInfo procedure;
-  const Found known = dyn_row_source().find_procedure(lookup, procedure);
-  write_name({}, into, out);
-  out.start = procedure.range.begin;
-  return known && *known;
+  for (unsigned tries = 1;; ++tries) {
+    const ProcedureHold hold(at);
+    if (hold.info() == nullptr) return false;
+    const Found named = dyn_name_source().find_name(lookup, into, out);
+    if (named && *named) return true;
+    write_name({}, into, out);
+    out.start = hold.info()->start_ip;
+    // A procedure with a name was cancelled meanwhile, and another may be there now.
+    if (hold.info()->u.pi.name_ptr == 0 || still_registered(hold.key()) || tries == k_most_tries) return true;
+  }
 }
 
 /// Calls `use` with the registered symbol at `at`, whose name is valid during the call. Returns false if the C library
