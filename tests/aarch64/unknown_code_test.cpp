@@ -101,7 +101,7 @@ class Judge {
   OtherSources sources_;
   std::array<const RowSource*, 1> rows_{&sources_};
   AddressSpace space_{
-      k_arch,  local_space().memory, local_space().modules, rows_, {}, nullptr, local_space().guess_sources, nullptr,
+      k_arch,  local_space().memory, local_space().modules, rows_, {}, nullptr, local_space().guess_sources,
       nullptr, local_space().keys};
 };
 
