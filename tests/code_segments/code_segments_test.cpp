@@ -94,8 +94,8 @@ TEST(CodeSegments, RoomsOfSeveralFunctions) {
   const LibgccSearch search;
   const Addr before = commit_frame(segments, "before");
   Addr start = 0;
-  for (const std::size_t first : {0, 3, 1}) {
-    const auto room = segments.allocate(k_bytes * k_count + 8, k_count);
+  for (const std::size_t first : {0, 12, 4}) {
+    const auto room = segments.allocate(k_bytes * k_count + 16, k_count);
     ASSERT_TRUE(room);
     if (start == 0) commit_frame(segments, "behind");
     EXPECT_TRUE(start == 0 || room->start == start);
