@@ -103,19 +103,15 @@ class ThreadQuestion {
   /// but the thread does not answer them.
   void wait_while(Word expected, pid_t thread, std::chrono::nanoseconds time) noexcept {
     constexpr std::int64_t k_look_again = k_second / 500;
-    const std::int64_t end = now() + time.count();
-    for (std::int64_t left; word_.load(std::memory_order_acquire) == expected && (left = end - now()) > 0;) {
+    const std::int64_t end = nanoseconds_of(CLOCK_MONOTONIC) + time.count();
+    for (std::int64_t left;
+         word_.load(std::memory_order_acquire) == expected && (left = end - nanoseconds_of(CLOCK_MONOTONIC)) > 0;) {
       const timespec until{0, static_cast<long>(std::min(left, k_look_again))};
       (void)::syscall(SYS_futex, &word_, FUTEX_WAIT_PRIVATE, expected, &until, nullptr, 0);
       if (word_.load(std::memory_order_acquire) == expected && !is_thread(thread)) return;
     }
   }
   static constexpr std::int64_t k_second = 1'000'000'000;
-  static std::int64_t now() noexcept {
-    timespec time;
-    ::clock_gettime(CLOCK_MONOTONIC, &time);
-    return std::int64_t{time.tv_sec} * k_second + time.tv_nsec;
-  }
 
   std::atomic<Word> word_{0};
   std::atomic<pid_t> owner_{0};

@@ -164,6 +164,10 @@ inline long read_at(int file, void* into, std::size_t size, std::uint64_t offset
   return transfer_at(SYS_pread64, file, into, size, offset);
 }
 
+inline long write_at(int file, const void* from, std::size_t size, std::uint64_t offset) noexcept {
+  return transfer_at(SYS_pwrite64, file, from, size, offset);
+}
+
 // process_vm_readv(2) and process_vm_writev(2) are no cancellation points. They are here because of their last
 // argument.
 
@@ -179,6 +183,13 @@ inline long copy_between(long call, pid_t process, std::span<const iovec> here, 
 /// Signal-safe.
 inline void write_to_standard_error(std::string_view text) noexcept {
   (void)::syscall(SYS_write, STDERR_FILENO, text.data(), text.size());
+}
+
+/// The time of a clock in nanoseconds; 0 if there is no such clock. Signal-safe.
+inline std::int64_t nanoseconds_of(clockid_t clock) noexcept {
+  timespec time{};
+  (void)::clock_gettime(clock, &time);
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
 /// Sleeps for this long, or less when a signal comes. Signal-safe.

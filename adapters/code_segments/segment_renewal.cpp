@@ -18,9 +18,8 @@ namespace jitunwind {
 namespace {
 
 bool write_part(int file, const FilePart& part) noexcept {
-  if (::lseek(file, static_cast<off_t>(part.at), SEEK_SET) < 0) return false;
   for (std::size_t done = 0; done < part.bytes.size();) {
-    const long written = ::syscall(SYS_write, file, part.bytes.data() + done, part.bytes.size() - done);
+    const long written = write_at(file, part.bytes.data() + done, part.bytes.size() - done, part.at + done);
     if (written <= 0 && errno != EINTR) return false;
     if (written > 0) done += static_cast<std::size_t>(written);
   }

@@ -26,7 +26,7 @@ bool is_of_earlier_process(const struct stat& status) {
   timespec now, since_boot;
   ::clock_gettime(CLOCK_REALTIME, &now);
   ::clock_gettime(CLOCK_BOOTTIME, &since_boot);
-  const std::string text = ProcessFolder(::getpid()).start_time();
+  const std::string text = ProcessFolder::own().start_time();
   long ticks = 0;
   std::from_chars(text.data(), text.data() + text.size(), ticks);
   const long age = since_boot.tv_sec - ticks / ::sysconf(_SC_CLK_TCK);

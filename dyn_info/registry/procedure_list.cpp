@@ -1,8 +1,7 @@
 #include "jitunwind/dyn_info/registry/procedure_list_p.h"
 
-#include <ctime>
-
 #include "jitunwind/dyn_info/list_changes_p.h"
+#include "jitunwind/unwind_core/uncancelled_internal.h"
 
 // Layout 1 is libunwind's, with words and pointers both of 8 bytes or both of 4. Layout 2 has words of 8 bytes and
 // pointers of 4: a 32-bit program uses it, since its descriptors may be of code of any CPU. The layout is also the
@@ -95,10 +94,7 @@ void count_generation() noexcept {
 /// yields a new odd one every two microseconds, and the same one after 73 minutes. A list whose generation wraps to 0
 /// seems to be loaded anew. The counters start from 0 if there is no clock. Signal-safe.
 [[gnu::cold, gnu::noinline]] void begin_list() noexcept {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  const auto nanoseconds =
-      static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+  const auto nanoseconds = static_cast<std::uint64_t>(nanoseconds_of(CLOCK_MONOTONIC));
   atomic_generation().store(static_cast<std::uint32_t>(nanoseconds >> 10) | 1, std::memory_order_release);
   jitunwind_dyn_changes.count.store(nanoseconds, std::memory_order_release);
 }

@@ -48,7 +48,7 @@ bool is_of_build(const std::string& object, const std::string& build_id) noexcep
 }
 
 std::string kernels_object_of_this_machine() {
-  const Mappings own = Mappings::parse(ProcessFolder(::getpid()).read("maps").value_or(""));
+  const Mappings own = ProcessFolder::own().mappings();
   const Mapping* const kernels = own.kernels_object();
   if (!kernels) return {};
   return {reinterpret_cast<const char*>(kernels->range.begin), static_cast<std::size_t>(kernels->range.size())};

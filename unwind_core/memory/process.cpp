@@ -42,7 +42,7 @@ std::size_t ProcessMemory::read(Addr at, std::span<std::byte> into, MemoryWindow
 bool ProcessMemory::write(Addr at, std::span<const std::byte> from, MemoryWindow&) const noexcept {
   const ErrnoKeeper keeper;
   const auto size = static_cast<long>(from.size());
-  if (mem_ >= 0 && is_offset(at) && transfer_at(SYS_pwrite64, mem_, from.data(), from.size(), at) == size) return true;
+  if (mem_ >= 0 && is_offset(at) && write_at(mem_, from.data(), from.size(), at) == size) return true;
   if (!is_pointer(at)) return false;
   const iovec bytes{const_cast<std::byte*>(from.data()), from.size()}, to{pointer_of(at), from.size()};
   return copy_between(SYS_process_vm_writev, process_, {&bytes, 1}, {&to, 1}) == size;

@@ -56,12 +56,14 @@ bool same_file(const struct stat& a, const struct stat& b) { return a.st_dev == 
 
 ProcessFolder::ProcessFolder(pid_t process) noexcept
     // "/proc/-1" does not exist.
-    : process_(process), folder_(("/proc/" + std::to_string(process)).c_str(), O_DIRECTORY) {}
+    : ProcessFolder(process, ("/proc/" + std::to_string(process)).c_str()) {}
 
 std::optional<std::string> ProcessFolder::read(const std::string& name, std::size_t most) const {
   const ReadableFile file(folder_.number(), name.c_str());
   return file.is_open() ? read_whole(file, most) : std::nullopt;
 }
+
+Mappings ProcessFolder::mappings() const { return Mappings::parse(read("maps").value_or("")); }
 
 std::optional<ProcessStatus> ProcessFolder::status() const {
   const auto text = read("status");

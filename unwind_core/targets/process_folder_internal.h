@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "jitunwind/unwind_core/targets/mappings.h"
 #include "jitunwind/unwind_core/uncancelled_internal.h"
 
 #pragma GCC visibility push(default)
@@ -54,11 +55,14 @@ struct ProcessStatus {
 class ProcessFolder {
  public:
   explicit ProcessFolder(pid_t process) noexcept;
+  /// This process's, which may have another number in the namespace of processes that /proc shows.
+  static ProcessFolder own() noexcept { return {::getpid(), "/proc/self"}; }
 
   bool is_open() const noexcept { return folder_.is_open(); }
   pid_t process() const noexcept { return process_; }
   /// Empty: it cannot be read, and errno has the reason. Larger files are cut to `most` bytes.
   std::optional<std::string> read(const std::string& name, std::size_t most = k_most) const;
+  Mappings mappings() const;  ///< empty: they cannot be read
   std::optional<ProcessStatus> status() const;
   /// The threads in ascending order. Empty if the process is gone. `is_whole` becomes false if there may be others: the
   /// kernel ends its list at a thread that disappears before the next one is read.
@@ -81,6 +85,8 @@ class ProcessFolder {
   static constexpr std::size_t k_most = std::size_t{256} << 20;
 
  private:
+  ProcessFolder(pid_t process, const char* path) noexcept : process_(process), folder_(path, O_DIRECTORY) {}
+
   pid_t process_;
   ReadableFile folder_;
 };

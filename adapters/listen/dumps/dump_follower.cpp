@@ -10,7 +10,7 @@
 
 #include "jitunwind/adapters/listen/listening_p.h"
 #include "jitunwind/adapters/listen/names/heard_names_p.h"
-#include "jitunwind/unwind_core/targets/mappings.h"
+#include "jitunwind/unwind_core/targets/process_folder_internal.h"
 
 namespace jitunwind {
 namespace {
@@ -21,9 +21,7 @@ constexpr std::size_t k_most_described = std::size_t{1} << 20;
 }  // namespace
 
 void DumpFollower::find_dumps() {
-  // This process may have another number in the namespace of processes that /proc shows.
-  const ReadableFile maps("/proc/self/maps");
-  const Mappings mappings = Mappings::parse(maps.is_open() ? read_whole(maps).value_or("") : "");
+  const Mappings mappings = ProcessFolder::own().mappings();
   for (const Mapping& mapping : mappings.all()) {
     if (!is_jitdump(mapping.path) || !mapping.executable || mapping.deleted || dumps_.size() == k_most_dumps) continue;
     if (std::ranges::none_of(dumps_, [&](const Dump& dump) { return dump.file.path() == mapping.path; }))

@@ -1,7 +1,6 @@
 #include "jitunwind/adapters/listen/publish/publisher_p.h"
 
 #include <pthread.h>
-#include <time.h>
 
 #include <algorithm>
 #include <array>
@@ -20,6 +19,7 @@
 #include "jitunwind/unwind_core/errno_keeper_internal.h"
 #include "jitunwind/unwind_core/targets/process_folder_internal.h"
 #include "jitunwind/unwind_core/trace/log.h"
+#include "jitunwind/unwind_core/uncancelled_internal.h"
 
 namespace jitunwind {
 namespace {
@@ -30,12 +30,6 @@ constexpr unsigned k_most_doublings = 6;  // of the time after which refused cod
 constexpr unsigned k_looks = 25;          // calls of publish_old_code() to a look
 constexpr std::size_t k_most_files = 1024;
 constexpr std::size_t k_most_known = std::size_t{1} << 18;
-
-std::int64_t now() noexcept {
-  timespec time{};
-  (void)::clock_gettime(CLOCK_MONOTONIC, &time);
-  return std::int64_t{time.tv_sec} * k_second + time.tv_nsec;
-}
 
 Addr page_begin(Addr at) noexcept { return at & ~(static_cast<Addr>(::getpagesize()) - 1); }
 Addr page_end(Addr at) noexcept { return page_begin(at + static_cast<Addr>(::getpagesize()) - 1); }
@@ -123,7 +117,7 @@ alignas(Publisher) std::byte publisher_memory[sizeof(Publisher)];
 constinit std::atomic<Publisher*> publisher{nullptr};
 
 void Publisher::registered(std::span<const RegisteredProcedure> procedures) noexcept {
-  const std::int64_t due = now() + k_age;
+  const std::int64_t due = nanoseconds_of(CLOCK_MONOTONIC) + k_age;
   const Here here(lock);
   try {
     for (const RegisteredProcedure& procedure : procedures) {
@@ -258,8 +252,6 @@ Status may_be_laid_over(const Mappings& mappings, const AddrRange& pages) noexce
   return Done{};
 }
 
-Mappings own_mappings() { return Mappings::parse(ProcessFolder(::getpid()).read("maps").value_or("")); }
-
 /// Newer procedures hide older ones of the same code.
 std::vector<AddrRange> code_of(std::span<const Candidate> run) {
   std::vector<AddrRange> code;
@@ -276,7 +268,7 @@ Status Publisher::publish(const Cluster& run) {
   if (run.pages.size() > PublishedPages::k_most_bytes)
     return Error{ErrorCode::e_range, run.pages.begin, "a procedure or pages that procedures share are too large"};
   if (!are_mapping_calls_heard()) return Error{ErrorCode::io, 0, "calls of mprotect do not reach this library"};
-  const Mappings mappings = own_mappings();
+  const Mappings mappings = ProcessFolder::own().mappings();
   if (const Status may = may_be_laid_over(mappings, run.pages); !may) return may.error();
   Result<PublishedPages> made = PublishedPages::make(run.pages, code_of(run.code), mappings);
   if (!made) return made.error();
@@ -285,7 +277,7 @@ Status Publisher::publish(const Cluster& run) {
   const MappingMoment moment;
   Status laid = changed;
   if (moment.is_closed()) {
-    laid = may_be_laid_over(own_mappings(), run.pages);
+    laid = may_be_laid_over(ProcessFolder::own().mappings(), run.pages);
     if (laid) laid = entered->lay_over();
   }
   if (!laid) {
@@ -407,7 +399,7 @@ Publisher& the_publisher() {
 
 void publish_old_code() {
   constinit static unsigned calls = 0;
-  if (++calls % k_looks == 0) (void)the_publisher().look(now());
+  if (++calls % k_looks == 0) (void)the_publisher().look(nanoseconds_of(CLOCK_MONOTONIC));
 }
 
 std::size_t publish_all_code() { return the_publisher().look(INT64_MAX / 2); }

@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -85,11 +84,7 @@ std::optional<ThreadStatus> read_thread_status(std::uint32_t thread) noexcept {
   return ThreadStatus{state[0], *start};
 }
 
-std::uint64_t boot_time_ns() noexcept {
-  timespec now{};
-  clock_gettime(CLOCK_BOOTTIME, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
-}
+std::uint64_t boot_time_ns() noexcept { return static_cast<std::uint64_t>(nanoseconds_of(CLOCK_BOOTTIME)); }
 
 std::uint64_t ticks_since_boot(std::uint64_t boot_time_ns) noexcept {
   return boot_time_ns / (1'000'000'000u / static_cast<std::uint64_t>(sysconf(_SC_CLK_TCK)));

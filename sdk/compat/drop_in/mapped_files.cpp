@@ -36,8 +36,7 @@ using jitunwind::release_1_6::MappedFile;
 constexpr std::size_t k_longest_path = 4096;  // PATH_MAX
 
 std::optional<Mapping> mapping_at(pid_t process, Addr at) {
-  const std::optional<std::string> maps = jitunwind::ProcessFolder(process).read("maps");
-  const auto mappings = jitunwind::Mappings::parse(maps ? *maps : "");
+  const auto mappings = jitunwind::ProcessFolder(process).mappings();
   const Mapping* const found = mappings.find(at);
   return found ? std::optional(*found) : std::nullopt;
 }

@@ -24,12 +24,6 @@ constexpr std::int64_t k_longest_wait_ns = 1'000'000'000;
 constexpr std::int64_t k_longest_stop_ns = 5 * k_longest_wait_ns;  // of a process that makes threads faster than that
 constexpr int k_stop_event = 128;                                  // PTRACE_EVENT_STOP
 
-std::int64_t now_ns() noexcept {
-  timespec now;
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
-
 void* number(std::uintptr_t value) noexcept { return reinterpret_cast<void*>(value); }
 
 /// Whether the thread has stopped, or is gone. waitid() leaves both reports in place (WNOWAIT). The report of an end
@@ -80,7 +74,7 @@ bool TracedThreads::attach_new() {
     }
   }
   const auto added = std::span(threads_).subspan(newest_);
-  if (stopped_since_ns_ == 0 && !added.empty()) stopped_since_ns_ = now_ns();
+  if (stopped_since_ns_ == 0 && !added.empty()) stopped_since_ns_ = nanoseconds_of(CLOCK_MONOTONIC);
   for (const TracedThread& thread : added) (void)::ptrace(PTRACE_INTERRUPT, thread.id, nullptr, nullptr);
   return !added.empty() || !is_whole;
 }
@@ -88,14 +82,14 @@ bool TracedThreads::attach_new() {
 /// Waits for the new threads: the others have had their time.
 void TracedThreads::wait_for_stops() noexcept {
   constexpr std::int64_t k_short_wait_ns = 200'000;
-  const std::int64_t begin = now_ns();
+  const std::int64_t begin = nanoseconds_of(CLOCK_MONOTONIC);
   long pause_ns = 10'000;
   for (;;) {
     bool is_waited_for = false;
     for (TracedThread& thread : threads_)
       if (!thread.is_stopped && !thread.is_gone && !has_stopped(thread))
         is_waited_for = is_waited_for || &thread >= threads_.data() + newest_;
-    const std::int64_t waited = now_ns() - begin;
+    const std::int64_t waited = nanoseconds_of(CLOCK_MONOTONIC) - begin;
     if (!is_waited_for || waited > k_longest_wait_ns) return;
     // A running thread stops in microseconds, and the shortest sleep takes many more. A thread that waits for a
     // processor gets this one.
@@ -109,8 +103,8 @@ void TracedThreads::wait_for_stops() noexcept {
 }
 
 void TracedThreads::attach_all() {
-  const std::int64_t begin = now_ns();
-  while (attach_new() && now_ns() - begin < k_longest_stop_ns) wait_for_stops();
+  const std::int64_t begin = nanoseconds_of(CLOCK_MONOTONIC);
+  while (attach_new() && nanoseconds_of(CLOCK_MONOTONIC) - begin < k_longest_stop_ns) wait_for_stops();
   for (TracedThread& thread : threads_) {
     // The end of a first thread that ended before others is not reported.
     if (!thread.is_stopped) thread.is_gone = thread.is_gone || folder_.has_ended(thread.id);
@@ -131,7 +125,7 @@ void TracedThreads::trace(void* self) noexcept {
   for (const TracedThread& thread : traced.threads_)
     (void)::ptrace(PTRACE_DETACH, thread.id, nullptr, number(static_cast<std::uintptr_t>(thread.signal)));
   if (traced.stopped_since_ns_ != 0)
-    traced.stopped_ns_ = static_cast<std::uint64_t>(now_ns() - traced.stopped_since_ns_);
+    traced.stopped_ns_ = static_cast<std::uint64_t>(nanoseconds_of(CLOCK_MONOTONIC) - traced.stopped_since_ns_);
 }
 
 void TracedThreads::hold() noexcept {
