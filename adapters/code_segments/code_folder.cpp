@@ -1,6 +1,7 @@
 #include "jitunwind/adapters/code_segments/code_folder_p.h"
 
 #include <signal.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 
 #include <charconv>
@@ -12,8 +13,6 @@
 
 namespace jitunwind {
 namespace {
-
-constexpr std::string_view k_prefix = "jitunwind-code-";
 
 /// "NAMESPACE-", or "" without /proc.
 std::string own_namespace() {
@@ -54,7 +53,9 @@ void remove_gone(const ReadableFile& place) {
   const std::string own = own_namespace();
   each_entry(ReadableFile(place.number(), ".", O_DIRECTORY), [&](const char* name) {
     const std::string_view text(name);
-    if (text.substr(0, k_prefix.size()) != k_prefix || !is_gone(text.substr(k_prefix.size()), own)) return;
+    if (text.substr(0, k_code_folder_prefix.size()) != k_code_folder_prefix ||
+        !is_gone(text.substr(k_code_folder_prefix.size()), own))
+      return;
     const ReadableFile folder(place.number(), name, O_DIRECTORY | O_NOFOLLOW);
     if (!folder.is_open() || !is_own_folder(folder.number())) return;
     each_entry(folder, [&](const char* file) { (void)::unlinkat(folder.number(), file, 0); });
@@ -63,6 +64,11 @@ void remove_gone(const ReadableFile& place) {
 }
 
 }  // namespace
+
+Status may_publish() noexcept {
+  if (::getauxval(AT_SECURE) == 0) return Done{};
+  return not_published("the program changed its identity when it was executed");
+}
 
 /// ReadableFile makes files that nobody may open again.
 ReadableFile new_file(int folder, const char* name) noexcept {
@@ -87,7 +93,7 @@ Result<CodeFolder> CodeFolder::open(const std::string& place, FilesAtEnd files) 
   const ReadableFile outer(place.c_str(), O_DIRECTORY);
   if (!outer.is_open()) return not_published("the folder cannot be opened");
   if (!is_safe(outer.number())) return not_published("others may replace what is in the folder");
-  const std::string name = std::string(k_prefix) + own_namespace() + name_of(::getpid());
+  const std::string name = std::string(k_code_folder_prefix) + own_namespace() + name_of(::getpid());
   if (::mkdirat(outer.number(), name.c_str(), S_IRWXU) == 0) {
     if (files == FilesAtEnd::removed) remove_gone(outer);
   } else if (errno != EEXIST) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "jitunwind/unwind_core/error.h"
@@ -12,6 +13,9 @@ namespace jitunwind {
 
 /// `why`: with static storage.
 inline Error not_published(const char* why) noexcept { return {ErrorCode::io, 0, why}; }
+
+/// Error io, for a program that changed its identity: its user must not decide where its files are.
+Status may_publish() noexcept;
 
 /// A file that did not exist, of this user alone: to read and write. Not open: errno says why.
 ReadableFile new_file(int folder, const char* name) noexcept;
@@ -27,6 +31,8 @@ struct CodePlaces {
   /// No other thread may change the environment meanwhile: getenv(3). Throws std::bad_alloc.
   static CodePlaces of_environment();
 };
+
+inline constexpr std::string_view k_code_folder_prefix = "jitunwind-code-";
 
 /// "PLACE/jitunwind-code-NAMESPACE-PID-START": of mode 0700, and this user's. The start time tells the processes of one
 /// number apart, and the namespace tells whose numbers they are.

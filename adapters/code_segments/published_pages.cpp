@@ -1,6 +1,5 @@
 #include "jitunwind/sdk/published_pages_internal.h"
 
-#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -13,7 +12,7 @@
 #include <vector>
 
 #include "jitunwind/adapters/code_segments/segment_p.h"
-#include "jitunwind/dyn_info/directives/directives.h"
+#include "jitunwind/sdk/exceptions/copied_procedure_internal.h"
 #include "jitunwind/sdk/exceptions/fde_encoder_internal.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/errno_keeper_internal.h"
@@ -82,7 +81,7 @@ bool write_again(Addr at, std::span<const std::byte> copied, std::span<const std
     if (std::memcmp(copied.data() + done, last.data() + done, k_word) == 0) continue;
     if (!copy_from_here(at + done, now.data(), k_word)) return false;
     if (std::memcmp(now.data(), copied.data() + done, k_word) != 0) continue;
-    if (transfer_at(SYS_pwrite64, memory.number(), last.data() + done, k_word, at + done) != long{k_word}) return false;
+    if (write_at(memory.number(), last.data() + done, k_word, at + done) != long{k_word}) return false;
   }
   return true;
 }
@@ -106,17 +105,6 @@ Addr find_room(const Mappings& mappings, const AddrRange& pages, std::size_t byt
     if (gap.size() >= bytes + (all[next].path == "[stack]" ? stack_room() : 0)) return gap.begin;
   }
   return 0;
-}
-
-Line name_of(Addr start) {
-  std::array<char, 512> name;
-  MemoryWindow window;
-  Lookup lookup(local_space(), CodeAddress::interrupted(start), window);
-  ProcedureName found;
-  const Found known = dyn_name_source().find_name(lookup, name, found);
-  Line line;
-  if (known && *known) line.foreign(name.data());
-  return line;
 }
 
 /// The call frame information of one procedure.
@@ -162,8 +150,7 @@ class PublishedPages::Pages {
   void keep_tables() {
     kept_ = segment.memory().path() + ".kept";
     const ReadableFile file = new_file(AT_FDCWD, kept_.c_str());
-    if (transfer_at(SYS_pwrite64, file.number(), segment.memory().writable(), text, 0) != static_cast<long>(text))
-      kept_.clear();
+    if (write_at(file.number(), segment.memory().writable(), text, 0) != static_cast<long>(text)) kept_.clear();
   }
   void name_kept_tables() noexcept {
     if (!kept_.empty()) (void)::rename(kept_.c_str(), segment.memory().path().c_str());
@@ -193,8 +180,10 @@ Status may_be_laid_over(const Mapping& mapping) noexcept {
   if (!mapping.readable || !mapping.executable) return not_published("the code's memory cannot be read and executed");
   if (mapping.path.empty() || mapping.path.starts_with("[anon:")) return Done{};
   // Files of an earlier moment, and those of a parent.
-  if (mapping.path.find("/jitunwind-code-") != std::string::npos &&
-      mapping.path.find(std::string_view("/pages-")) != std::string::npos)
+  const std::string_view path = mapping.path, file = path.substr(path.rfind('/') + 1);
+  const std::string_view folder = path.substr(0, path.size() - file.size());
+  if (folder.substr(folder.rfind('/', folder.size() - 2) + 1).starts_with(k_code_folder_prefix) &&
+      file.starts_with(k_pages_prefix))
     return Done{};
   return not_published("the code's memory is a file's, or shared with other processes");
 }
@@ -210,11 +199,11 @@ Result<PublishedPages> PublishedPages::make(const AddrRange& pages, std::span<co
   const Arch& arch = local_space().arch;
   if (!SegmentLayout::can_be_written(arch))
     return Error{ErrorCode::invalid_argument, 0, "code of this CPU is not published"};
-  if (::getauxval(AT_SECURE) != 0) return not_published("the program changed its identity when it was executed");
+  if (const Status may = may_publish(); !may) return may.error();
   std::vector<Line> names;
   std::size_t long_names = 0;
   for (const AddrRange& code : procedures) {
-    names.push_back(name_of(code.begin));
+    names.emplace_back().foreign(registered_name(code.begin));
     if (names.back().view().size() >= k_name_of_function) long_names += names.back().view().size() + 1;
   }
   SegmentLayout layout = SegmentLayout::of_pages(arch, static_cast<std::size_t>(pages.size()),
@@ -250,7 +239,7 @@ Status PublishedPages::lay_over() noexcept {
   const OldPages old(pages);
   if (!old.is_whole()) return not_published("the kernel does not keep the pages (vmsplice)");
   if (!copy_from_here(pages.begin, copied.bytes().data(), bytes)) return not_published("the code cannot be read");
-  if (transfer_at(SYS_pwrite64, file.number(), copied.bytes().data(), bytes, it_->text) != static_cast<long>(bytes))
+  if (write_at(file.number(), copied.bytes().data(), bytes, it_->text) != static_cast<long>(bytes))
     return not_published("the file cannot be written to");
   if (::mmap(memory_at(pages.begin), bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED | MAP_POPULATE,
              file.number(), static_cast<off_t>(it_->text)) == MAP_FAILED)

@@ -1,6 +1,4 @@
 // Rooms of functions: taken, emptied, and taken again; segments, opened and closed.
-#include <sys/auxv.h>
-
 #include <algorithm>
 #include <bit>
 #include <new>
@@ -122,12 +120,12 @@ CodeSegments::State::Opened CodeSegments::State::open_published(SegmentLayout& l
 CodeSegments::State::Opened CodeSegments::State::open(const CodeSegmentsOptions& sizes) {
   const ErrnoKeeper keep_errno;
   SegmentLayout layout(local_space().arch, sizes.text_bytes, sizes.functions);
-  if (::getauxval(AT_SECURE) == 0) {
+  if (const Status may = may_publish(); may) {
     for (const std::string& place : places.paths)
       if (Opened opened = open_published(layout, place)) return opened;
   } else {
     const SegmentsLock lock;
-    refuse({ErrorCode::io, 0, "the program changed its identity when it was executed"});
+    refuse(may.error());
   }
   Result<SegmentMemory> memory = SegmentMemory::unnamed(layout);
   return memory ? std::make_unique<Segment>(std::move(*memory), layout) : nullptr;

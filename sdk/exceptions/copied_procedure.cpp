@@ -32,18 +32,17 @@ class CfiCollector final : public FdeReceiver {
   const Addr from_;
 };
 
-/// The name as registered now.
-std::string name_of(Addr start) {
+}  // namespace
+
+std::string registered_name(Addr at) {
   std::array<char, 4096> name;
   MemoryWindow window;
-  Lookup lookup(local_space(), CodeAddress::interrupted(start), window);
+  Lookup lookup(local_space(), CodeAddress::interrupted(at), window);
   ProcedureName found;
   const Found known = dyn_name_source().find_name(lookup, name, found);
   if (!known || !*known) return {};
   return name.data();
 }
-
-}  // namespace
 
 std::optional<CopiedProcedure> copy_registered(const RegisteredProcedure& procedure, CfiPointers pointers) {
   CopiedProcedure read;
@@ -53,7 +52,7 @@ std::optional<CopiedProcedure> copy_registered(const RegisteredProcedure& proced
     read.code = {hold.info()->start_ip, hold.info()->end_ip};
   }
   // The hold is released, because sources of rows may wait for the dynamic linker.
-  read.name = name_of(read.code.begin);
+  read.name = registered_name(read.code.begin);
   const bool are_behind = pointers == CfiPointers::from_behind_the_code;
   CfiCollector collector(read, are_behind ? jitdump::frames_behind(read.code.begin, read.code.end) : 0);
   encode_fdes(read.code, collector);

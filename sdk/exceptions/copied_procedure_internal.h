@@ -27,6 +27,9 @@ struct CopiedProcedure {
   std::optional<Error> not_encoded;  ///< the reason why some of the code is not described
 };
 
+/// The name of the procedure that is registered there now, cut to 4095 bytes; "" if it has none. Throws std::bad_alloc.
+std::string registered_name(Addr at);
+
 /// The pointers in the call frame information.
 enum class CfiPointers : bool {
   absolute,
