@@ -1,4 +1,4 @@
-#include "jitunwind/adapters/symbolizers/lasting_names_p.h"
+#include "jitunwind/adapters/symbolizers/symbolizers_p.h"
 
 #include <sys/mman.h>
 

@@ -1,4 +1,4 @@
-#include "jitunwind/adapters/symbolizers/next_symbolizers_p.h"
+#include "jitunwind/adapters/symbolizers/symbolizers_p.h"
 
 #include <atomic>
 

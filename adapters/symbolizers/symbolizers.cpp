@@ -15,8 +15,7 @@
 #include <span>
 #include <string_view>
 
-#include "jitunwind/adapters/symbolizers/lasting_names_p.h"
-#include "jitunwind/adapters/symbolizers/next_symbolizers_p.h"
+#include "jitunwind/adapters/symbolizers/symbolizers_p.h"
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/sdk/local_space.h"

@@ -1,29 +1,29 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cinttypes>
+#include <cstdio>
 #include <utility>
 
 #include "jitunwind/adapters/perf/writers_p.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/sdk/dialects/jitdump.h"
 #include "jitunwind/sdk/dialects/jitdump_format_internal.h"
+#include "jitunwind/sdk/dialects/perf_map.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/emit/byte_writer.h"
 #include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/rows/dwarf_constants_internal.h"
+#include "jitunwind/unwind_core/uncancelled_internal.h"
 
 namespace jitunwind {
 namespace {
 
 /// perf has to record by the same clock: `perf record -k mono`.
-std::uint64_t now() noexcept {
-  timespec time;
-  ::clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
-}
+std::uint64_t now() noexcept { return static_cast<std::uint64_t>(nanoseconds_of(CLOCK_MONOTONIC)); }
 
 std::uint32_t own_thread() noexcept { return static_cast<std::uint32_t>(::syscall(SYS_gettid)); }
 
@@ -99,6 +99,27 @@ void put_frames(std::vector<std::byte>& into, const CopiedProcedure& code) {
 }
 
 }  // namespace
+
+std::string perf_name(std::string_view name) {
+  if (name.empty()) return std::string(k_nameless);
+  std::string text(name);
+  const auto is_control = [](unsigned char byte) { return byte < 0x20 || byte == 0x7f; };
+  std::replace_if(text.begin(), text.end(), is_control, '?');
+  return text;
+}
+
+Status MapWriter::open(std::uint64_t most_bytes) {
+  return file_.open("/tmp/perf-" + std::to_string(::getpid()) + ".map", most_bytes, IfBegun::continue_it);
+}
+
+Status MapWriter::write(const CopiedProcedure& code) {
+  std::array<char, 40> numbers;
+  const int size =
+      std::snprintf(numbers.data(), numbers.size(), "%" PRIx64 " %" PRIx64 " ", code.code.begin, code.code.size());
+  std::string name = perf_name(code.name) + "\n";
+  const std::array<iovec, 2> line{iovec{numbers.data(), static_cast<std::size_t>(size)}, {name.data(), name.size()}};
+  return file_.append(line);
+}
 
 Status DumpWriter::open(std::string folder, std::uint64_t most_bytes) {
   process_ = static_cast<std::uint32_t>(::getpid());
