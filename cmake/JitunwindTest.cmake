@@ -26,12 +26,14 @@ function(jitunwind_find_perf event what)
   set(jitunwind_perf "${jitunwind_perf}" PARENT_SCOPE)
 endfunction()
 
-# jitunwind_find_unshare(what): sets jitunwind_unshare to the command of util-linux that runs another one in a mount
-# namespace of its own. A mount namespace begins with a root that passes nothing on to others; if the root folder is no
-# mount point, there is none to tell. Otherwise the variable is empty, and `what` is listed as not tested.
+# jitunwind_find_unshare(what options...): sets jitunwind_unshare to the command of util-linux, with these options, that
+# runs another one in a mount namespace of its own. A mount namespace begins with a root that passes nothing on to
+# others; if the root folder is no mount point, there is none to tell. Otherwise the variable is empty, and `what` is
+# listed as not tested.
 function(jitunwind_find_unshare what)
+  list(JOIN ARGN " " options)
   find_program(unshare_program unshare)
-  set(command "${unshare_program} $(test $(id -u) = 0 || echo --user --map-root-user) --mount")
+  set(command "${unshare_program} $(test $(id -u) = 0 || echo --user --map-root-user) --mount ${options}")
   set(status 1)
   set(said "")
   if(unshare_program)
