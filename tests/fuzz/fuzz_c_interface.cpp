@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdio>
 #include <iterator>
 #include <string_view>
 #include <tuple>
@@ -483,5 +484,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check(before == after, "what was registered is gone");
   ju_set_log(0, -1);
   (void)ju_detach_gdb(nullptr);
+  (void)ju_detach_perf(nullptr);
+  for (const char* const file : {"/tmp/perf-%d.map", "/tmp/jit-%d.dump"}) {
+    std::array<char, 64> path;
+    std::snprintf(path.data(), path.size(), file, getpid());
+    unlink(path.data());
+  }
   return 0;
 }
