@@ -30,7 +30,6 @@ struct Mode {
   ZydisStackWidth stack;
   ZydisRegister first, last;  ///< general registers
   std::array<RegNum, 16> dwarf;
-  std::uint64_t kept;  ///< by calls, and SP: of others it does not matter who writes them
 
   unsigned bits() const { return 8u * arch.word_size; }
   MachineInstruction read(std::span<const std::byte> bytes, Addr at) const { return arch.read_instruction(bytes, at); }
@@ -39,24 +38,21 @@ struct Mode {
     return whole >= first && whole <= last ? dwarf[static_cast<std::size_t>(whole - first)] : k_no_reg;
   }
 };
-/// rbx, rbp, rsp, r12 to r15; in the order of Zydis.
+/// Registers in the order of Zydis.
 const Mode k_64{"x86-64",
                 arch::x86_64,
                 ZYDIS_MACHINE_MODE_LONG_64,
                 ZYDIS_STACK_WIDTH_64,
                 ZYDIS_REGISTER_RAX,
                 ZYDIS_REGISTER_R15,
-                {0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15},
-                1u << 3 | 1u << 6 | 1u << 7 | 0xfu << 12};
-/// ebx, esp, ebp, esi, edi.
+                {0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15}};
 const Mode k_32{"x86",
                 arch::x86,
                 ZYDIS_MACHINE_MODE_LEGACY_32,
                 ZYDIS_STACK_WIDTH_32,
                 ZYDIS_REGISTER_EAX,
                 ZYDIS_REGISTER_EDI,
-                {0, 1, 2, 3, 4, 5, 6, 7},
-                0xf8};
+                {0, 1, 2, 3, 4, 5, 6, 7}};
 void PrintTo(const Mode* mode, std::ostream* out) { *out << mode->name; }
 
 struct Decoded {
@@ -88,7 +84,7 @@ std::uint64_t written(const Decoded& d) {
   for (std::size_t i = 0; i < d.info.operand_count; ++i)
     if ((d[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) != 0 && d[i].type == ZYDIS_OPERAND_TYPE_REGISTER)
       all |= bit(d.general(d[i].reg.value));
-  return all & d.mode.kept;
+  return all;
 }
 
 std::uint64_t written(const Mode& mode, const MachineInstruction& i) {
@@ -97,7 +93,7 @@ std::uint64_t written(const Mode& mode, const MachineInstruction& i) {
   for (const Effect moves : {Effect::push, Effect::pop, Effect::leave, Effect::call, Effect::ret})
     if (i.effect == moves) all |= bit(mode.arch.sp);
   if (i.effect == Effect::leave) all |= bit(mode.arch.fp);
-  return all & mode.kept;
+  return all;
 }
 
 /// Returns the flow of the kinds that Zydis tells by category.
@@ -110,7 +106,7 @@ Effect flow_of(const Decoded& d) {
     case ZYDIS_CATEGORY_COND_BR:
       return d.is(ZYDIS_MNEMONIC_XEND) ? Effect::none : Effect::branch;
     case ZYDIS_CATEGORY_UNCOND_BR:
-      return Effect::jump;
+      return d.is(ZYDIS_MNEMONIC_XABORT) ? Effect::none : Effect::jump;  // it goes to the target of xbegin, or on
     case ZYDIS_CATEGORY_PUSH:
       return Effect::push;
     case ZYDIS_CATEGORY_POP:
@@ -182,12 +178,23 @@ bool moves_sp_by_a_number(const Decoded& d) {
          d[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
 }
 
+/// Registers that are written although Zydis does not say so: the kernel leaves a result, and strings move on.
+std::uint64_t unnamed_to_zydis(const Decoded& d) {
+  const bool is_system_call = d.is(ZYDIS_MNEMONIC_SYSCALL) || d.is(ZYDIS_MNEMONIC_INT);
+  const bool is_string =
+      d.info.meta.category == ZYDIS_CATEGORY_STRINGOP || d.info.meta.category == ZYDIS_CATEGORY_IOSTRINGOP;
+  const std::uint64_t indexes = bit(d.mode.dwarf[6]) | bit(d.mode.dwarf[7]);
+  return is_system_call ? 1 : is_string ? indexes : 0;
+}
+
 /// Returns "" if both agree, or if ours knows nothing.
 std::string difference(const Decoded& d, const MachineInstruction& i, Addr at) {
   if (i.length == 0) return "";
   if (i.length != d.info.length) return "length";
   if (i.effect == Effect::unknown) return "";
-  if ((written(d) & ~written(d.mode, i)) != 0) return "register written";
+  const std::uint64_t theirs = written(d), ours = written(d.mode, i);
+  if ((theirs & ~ours) != 0) return "register written";
+  if ((ours & ~theirs & ~unnamed_to_zydis(d)) != 0) return "register that is not written";
   const Effect flow = flow_of(d);
   const bool is_thunk = flow == Effect::call && i.effect == Effect::push && i.target == 0;  // a call of what comes next
   if ((is_flow(flow) || is_flow(i.effect)) && flow != i.effect && !is_thunk) return "flow";

@@ -271,6 +271,7 @@ MachineInstruction read_a64_instruction(std::span<const std::byte> bytes, Addr a
     out = read(word);
   }
   out.length = k_length;
+  out.pads = word.is(~0u, 0xd503'201f);
   return out;
 }
 

@@ -31,6 +31,12 @@ struct JumpOperand {
 inline constexpr std::size_t k_register_places = 32;
 constexpr std::size_t place_of(RegNum reg) noexcept { return reg % k_register_places; }
 
+/// Whether values of the register are followed: calls preserve it, or it is the link register.
+constexpr bool is_followed(const Arch& arch, const RegisterInfo& reg) noexcept {
+  return reg.dwarf == arch.ra ? !arch.ra_in_memory
+                              : reg.preserved && reg.dwarf != arch.sp && reg.reg_class != RegClass::pseudo;
+}
+
 /// Registers that calls do not preserve may be omitted, as k_no_reg.
 struct MachineInstruction {
   enum class Effect : std::uint8_t {
@@ -38,7 +44,7 @@ struct MachineInstruction {
     none,     ///< the stack stays, control continues
     push,     ///< SP -= amount; then a word of `reg` at SP, k_no_reg: of another source
     pop,      ///< `reg`, if there is one, = the word at SP; then SP += amount
-    set,      ///< reg = base + amount, one of the two SP or the frame pointer
+    set,      ///< reg = base + amount
     store,    ///< the words from base + amount on = reg, second; then base += step
     load,     ///< reg, second = the words from base + amount on; then base += step
     leave,    ///< SP = frame pointer; then as pop of the frame pointer
@@ -61,6 +67,7 @@ struct MachineInstruction {
   JumpOperand operand{};
   std::uint32_t written = 0;  ///< registers that get values besides those above, a bit for each place
   std::int32_t step = 0;
+  bool pads = false;  ///< an instruction that compilers align code with
 
   /// Precondition: effect is sign, authenticate or ret, which have the key in their amount.
   SigningKey key() const noexcept { return static_cast<SigningKey>(amount); }

@@ -17,7 +17,7 @@ using x86_code::Opcodes;
 using x86_code::Parts;
 
 /// Codes of registers in instructions, in either mode.
-constexpr unsigned k_ax = 0, k_bx = 3, k_sp = 4, k_fp = 5, k_si = 6, k_di = 7;
+constexpr unsigned k_ax = 0, k_cx = 1, k_dx = 2, k_bx = 3, k_sp = 4, k_fp = 5, k_si = 6, k_di = 7;
 
 /// Numbers in the order of the codes. The order of AMD64 ABI, figure 3.36, is another one; that of the psABI for i386,
 /// table 2.14, is the same.
@@ -26,12 +26,9 @@ RegNum dwarf(const Parts& p, unsigned code) {
 }
 std::uint32_t bit_of(const Parts& p, unsigned code) { return std::uint32_t{1} << dwarf(p, code); }
 std::int64_t word(const Parts& p) { return p.is_64 ? 8 : 4; }
-bool is_frame_register(unsigned code) { return code == k_sp || code == k_fp; }
 
-/// Memory relative to SP or the frame pointer and nothing else.
-bool is_frame_slot(const Parts& p) {
-  return p.is_memory() && p.has_base && !p.has_index && !p.address_size && is_frame_register(p.base);
-}
+/// Memory relative to a register and nothing else.
+bool is_slot(const Parts& p) { return p.is_memory() && p.has_base && !p.has_index && !p.address_size; }
 
 /// A register of 8 bits: if there is no REX, the upper four are the second bytes of the first four.
 unsigned byte_register(const Parts& p, unsigned code) { return !p.has_rex && code >= 4 && code < 8 ? code - 4 : code; }
@@ -47,11 +44,25 @@ constexpr Opcodes k_moves_di{{0x6c, 0x6d}, {0xa4, 0xa7}, {0xaa, 0xab}, {0xae, 0x
 constexpr Opcodes k_writes_whole_reg{{0x69, 0x69}, {0x6b, 0x6b}, {0x8d, 0x8d}, {0xc4, 0xc5}};  // imul, lea, les, lds
 constexpr Opcodes k_stores{{0x88, 0x89}, {0xc0, 0xc1}, {0xc6, 0xc7}, {0xd0, 0xd3}};  // and shifts
 
-/// Registers that calls preserve in neither mode are omitted if an instruction writes them without naming them.
+constexpr Opcodes k_writes_ax{{0x27, 0x27}, {0x2f, 0x2f}, {0x37, 0x37}, {0x3f, 0x3f}, {0xd4, 0xd6}, {0x98, 0x98}, {0x9f, 0xa1}, {0xac, 0xad}, {0xd7, 0xd7}, {0xe4, 0xe5}, {0xec, 0xed}};
+constexpr Opcodes k_strings{{0x6c, 0x6f}, {0xa4, 0xa7}, {0xaa, 0xaf}};
+
+/// Registers that are written by instructions which do not name them.
+std::uint32_t written_silently(const Parts& p) {
+  const unsigned op = p.opcode;
+  std::uint32_t written = k_strings.has(op) && p.repeat != 0 ? bit_of(p, k_cx) : 0;
+  if (k_writes_ax.has(op) || op == 0xcd) written |= bit_of(p, k_ax);  // int leaves a result there
+  if (op == 0x99) written |= bit_of(p, k_dx);
+  if (op == 0xdf && p.is_register() && p.group() == 4 && (p.rm & 7) == 0) written |= bit_of(p, k_ax);  // fnstsw
+  if (op == 0xf6 || op == 0xf7)
+    written |= p.group() < 4 ? 0 : op == 0xf6 ? bit_of(p, k_ax) : bit_of(p, k_ax) | bit_of(p, k_dx);
+  return written | (k_moves_si.has(op) ? bit_of(p, k_si) : 0) | (k_moves_di.has(op) ? bit_of(p, k_di) : 0);
+}
+
 std::uint32_t written_one_byte(const Parts& p) {
   const unsigned op = p.opcode;
   const bool is_byte = (op & 1) == 0;
-  if (op < 0x40) {
+  if (op < 0x40 && !k_writes_ax.has(op)) {
     if (op >= 0x38 || (op & 7) > 3) return (op & 7) <= 5 && op < 0x38 ? bit_of(p, k_ax) : 0;
     return (op & 2) != 0 ? written_reg(p, is_byte) : written_rm(p, is_byte);
   }
@@ -59,37 +70,58 @@ std::uint32_t written_one_byte(const Parts& p) {
   if (op == 0x63) return p.is_64 ? written_reg(p, false) : written_rm(p, false);  // in 32-bit mode arpl
   if (op >= 0x80 && op <= 0x83) return p.group() == 7 ? 0 : written_rm(p, is_byte);
   if (op == 0x8c) return written_rm(p, false);
-  if (op == 0xf6 || op == 0xf7) return p.group() == 2 || p.group() == 3 ? written_rm(p, is_byte) : 0;
+  if ((op == 0xf6 || op == 0xf7) && (p.group() == 2 || p.group() == 3)) return written_rm(p, is_byte);
   if (op == 0xfe || op == 0xff) return p.group() <= 1 ? written_rm(p, is_byte) : 0;
   if (k_writes_whole_reg.has(op)) return written_reg(p, false);
   if (op == 0x86 || op == 0x87) return written_rm(p, is_byte) | written_reg(p, is_byte);
   if (k_stores.has(op)) return written_rm(p, is_byte);
   if (op == 0x8a || op == 0x8b) return written_reg(p, is_byte);
-  if (op >= 0x90 && op <= 0x97) return op == 0x90 && p.b == 0 ? 0 : bit_of(p, (op & 7) | p.b);
+  if (op >= 0x90 && op <= 0x97) return op == 0x90 && (p.b == 0 || p.repeat == 0xf3) ? 0 : bit_of(p, k_ax) | bit_of(p, (op & 7) | p.b);
   if (op >= 0xb0 && op <= 0xb7) return bit_of(p, byte_register(p, (op & 7) | p.b));
   if (op >= 0xb8 && op <= 0xbf) return bit_of(p, (op & 7) | p.b);
-  return (k_moves_si.has(op) ? bit_of(p, k_si) : 0) | (k_moves_di.has(op) ? bit_of(p, k_di) : 0);
+  return written_silently(p);
 }
 
 /// Opcodes whose `reg` names a general register that is written, and those whose other operand does.
 constexpr Opcodes k_writes_reg{{0x02, 0x03}, {0x40, 0x50}, {0xaf, 0xaf}, {0xb2, 0xb2}, {0xb4, 0xb8},
                                {0xbc, 0xbf}, {0xc5, 0xc5}, {0xd7, 0xd7}};
-constexpr Opcodes k_writes_rm{{0x00, 0x01}, {0x90, 0x9f}, {0xa4, 0xa5}, {0xab, 0xad},
-                              {0xb0, 0xb1}, {0xb3, 0xb3}, {0xbb, 0xbb}, {0xc0, 0xc1}, {0xc7, 0xc7}};
+constexpr Opcodes k_writes_rm{{0x90, 0x9f}, {0xa4, 0xa5}, {0xab, 0xad},
+                              {0xb3, 0xb3}, {0xbb, 0xbb}, {0xc0, 0xc1}};
 
 std::uint32_t written_two_byte(const Parts& p) {
   const unsigned op = p.opcode;
+  const std::uint32_t ax_dx = bit_of(p, k_ax) | bit_of(p, k_dx);
   switch (op) {
-    case 0x1e:
-    case 0xae:  // rdssp; rdfsbase and its relatives
-      return p.repeat == 0xf3 ? written_rm(p, false) : 0;
+    case 0x00:
+      return p.group() <= 1 ? written_rm(p, false) : 0;
+    case 0x01:  // smsw; xgetbv, rdpkru, rdtscp
+      if (p.group() == 4) return written_rm(p, false);
+      if (p.is_register() && p.group() == 7 && (p.rm & 7) == 5) return ax_dx;  // rdpru
+      if (!p.is_register() || p.repeat != 0) return 0;
+      if (p.group() == 7 && (p.rm & 7) == 1) return ax_dx | bit_of(p, k_cx);
+      return (p.group() == 2 && (p.rm & 7) == 0) || (p.group() == 5 && (p.rm & 7) == 6) ? ax_dx : 0;
+    case 0x05:  // syscall
+      return p.is_64 ? bit_of(p, k_ax) | bit_of(p, k_cx) | bit_of(p, 11) : 0;
+    case 0x31:  // rdtsc, rdmsr, rdpmc
+    case 0x32:
+    case 0x33:
+      return ax_dx;
+    case 0x1e:  // rdssp; rdfsbase, rdgsbase
+      return p.repeat == 0xf3 && p.group() == 1 ? written_rm(p, false) : 0;
+    case 0xae:
+      return p.repeat == 0xf3 && p.group() <= 1 ? written_rm(p, false) : 0;
     case 0x2c:
     case 0x2d:
       return p.repeat != 0 ? written_reg(p, false) : 0;
     case 0x7e:
       return p.repeat == 0 ? written_rm(p, false) : 0;
     case 0xa2:  // cpuid
-      return bit_of(p, k_bx);
+      return ax_dx | bit_of(p, k_bx) | bit_of(p, k_cx);
+    case 0xb0:  // cmpxchg
+    case 0xb1:
+      return written_rm(p, op == 0xb0) | bit_of(p, k_ax);
+    case 0xc7:  // cmpxchg8b and cmpxchg16b; rdrand, rdseed, rdpid
+      return !p.is_register() && p.group() == 1 ? ax_dx : p.group() >= 6 && !(p.group() == 6 && p.repeat == 0xf3) ? written_rm(p, false) : 0;
     case 0xba:
       return p.group() == 4 ? 0 : written_rm(p, false);
     default:
@@ -116,6 +148,7 @@ std::uint32_t written_vector(const Parts& p) {
       if (op == 0xf6) return reg | bit_of(p, p.vvvv);
       return op == 0xf2 || op == 0xf5 || op == 0xf7 || (op & 0xf0) == 0xe0 ? reg : 0;
     case Map::m3a:
+      if (op == 0x61 || op == 0x63) return bit_of(p, k_cx);  // vpcmpestri, vpcmpistri
       return op == 0xf0 ? reg : op >= 0x14 && op <= 0x17 ? written_rm(p, false) : 0;
     case Map::fp16_5:
       if (op == 0x2c || op == 0x2d || op == 0x78 || op == 0x79) return reg;
@@ -133,8 +166,10 @@ std::uint32_t written_by(const Parts& p) {
     case Map::two_byte:
       return written_two_byte(p);
     case Map::m38:
-      return p.opcode == 0xf0 || p.opcode == 0xf6 || (p.opcode == 0xf1 && p.repeat == 0xf2) ? written_reg(p, false) : 0;
+      if (p.opcode == 0xf6) return p.repeat == 0xf3 || p.operand_size || p.w ? written_reg(p, false) : 0;  // adcx, adox
+      return p.opcode == 0xf0 || (p.opcode == 0xf1 && p.repeat == 0xf2) ? written_reg(p, false) : 0;
     case Map::m3a:
+      if (p.opcode == 0x61 || p.opcode == 0x63) return bit_of(p, k_cx);
       return p.opcode >= 0x14 && p.opcode <= 0x17 ? written_rm(p, false) : 0;
     default:
       return 0;
@@ -149,19 +184,24 @@ MachineInstruction to(const Parts& p, Effect effect, Addr next) {
   return i;
 }
 
-/// reg = base + amount, if it concerns the two registers by which frames are found.
+MachineInstruction and_writes(std::uint32_t registers, MachineInstruction i) {
+  i.written = registers;
+  return i;
+}
+
+/// reg = base + amount, if it is all of the register.
 MachineInstruction set(const Parts& p, unsigned reg, unsigned base, std::int64_t amount) {
-  const bool known = p.is_whole() && is_frame_register(reg) && is_frame_register(base);
-  return known ? with_effect(Effect::set, dwarf(p, reg), amount, dwarf(p, base)) : that_writes(bit_of(p, reg));
+  if (!p.is_whole()) return that_writes(bit_of(p, reg));
+  return with_effect(Effect::set, dwarf(p, reg), amount, dwarf(p, base));
 }
 
 MachineInstruction move_between_registers(const Parts& p, unsigned reg, unsigned from) {
   return (p.opcode & 1) != 0 ? set(p, reg, from, 0) : that_writes(written_by(p));
 }
 
-/// Accesses to words of the frame in which registers are saved.
+/// Accesses to words in which registers may be saved.
 MachineInstruction access(const Parts& p, Effect effect) {
-  if (p.is_whole() && is_frame_slot(p)) return with_effect(effect, dwarf(p, p.reg), p.displacement, dwarf(p, p.base));
+  if (p.is_whole() && is_slot(p)) return with_effect(effect, dwarf(p, p.reg), p.displacement, dwarf(p, p.base));
   return that_writes(written_by(p));
 }
 
@@ -202,12 +242,11 @@ MachineInstruction group_ff(const Parts& p, Addr next) {
   }
 }
 
-/// add, sub and others with an immediate: SP changes by a known amount, or to any value.
+/// add, sub and others with an immediate: a register changes by a known amount, or to any value.
 MachineInstruction arithmetic(const Parts& p) {
-  const RegNum sp = dwarf(p, k_sp);
-  const bool of_sp = p.is_register() && p.rm == k_sp && p.is_whole();
-  if (of_sp && p.group() == 0) return with_effect(Effect::set, sp, p.immediate, sp);
-  if (of_sp && p.group() == 5) return with_effect(Effect::set, sp, -p.immediate, sp);
+  const bool is_whole = p.is_register() && p.is_whole();
+  if (is_whole && p.group() == 0) return set(p, p.rm, p.rm, p.immediate);
+  if (is_whole && p.group() == 5) return set(p, p.rm, p.rm, -p.immediate);
   return that_writes(written_by(p));
 }
 
@@ -235,7 +274,9 @@ MachineInstruction one_byte(const Parts& p, Addr next) {
   if (!p.is_64 && k_only_32.has(op)) return one_byte_32(p);
   if (op >= 0x50 && op <= 0x5f)
     return push_or_pop(p, op < 0x58 ? Effect::push : Effect::pop, dwarf(p, (op & 7) | p.b));
-  if ((op >= 0x70 && op <= 0x7f) || (op >= 0xe0 && op <= 0xe3)) return to(p, Effect::branch, next);
+  if (op >= 0x70 && op <= 0x7f) return to(p, Effect::branch, next);
+  if (op >= 0xe0 && op <= 0xe3)  // loop; jecxz
+    return and_writes(op != 0xe3 ? bit_of(p, k_cx) : 0, to(p, Effect::branch, next));
   switch (op) {
     case 0x68:
     case 0x6a:
@@ -253,13 +294,15 @@ MachineInstruction one_byte(const Parts& p, Addr next) {
     case 0x8b:
       return p.is_register() ? move_between_registers(p, p.reg, p.rm) : access(p, Effect::load);
     case 0x8d:
-      return is_frame_slot(p) ? set(p, p.reg, p.base, p.displacement) : that_writes(written_by(p));
+      return is_slot(p) ? set(p, p.reg, p.base, p.displacement) : that_writes(written_by(p));
     case 0xc2:
     case 0xc3:
       return with_effect(!p.is_64 && p.operand_size ? Effect::unknown : Effect::ret);
     case 0xc6:
-    case 0xc7:  // mov; others are of transactions
-      return p.group() == 0 ? that_writes(written_by(p)) : with_effect(Effect::unknown);
+    case 0xc7:  // mov; xabort, xbegin
+      if (p.group() != 7 || !p.is_register()) return that_writes(written_by(p));
+      if (op == 0xc6) return that_writes(bit_of(p, k_ax));
+      return and_writes(bit_of(p, k_ax), to(p, Effect::branch, next));
     case 0xc8:  // enter
     case 0xca:
     case 0xcb:
@@ -284,8 +327,9 @@ MachineInstruction one_byte(const Parts& p, Addr next) {
   }
 }
 
-/// enclu and its relatives return with other registers.
+/// enclu and its relatives return with other registers; so do some instructions of hypervisors.
 bool is_of_enclaves(const Parts& p) {
+  if (p.is_register() && (p.operand_size || p.repeat == 0xf2)) return true;
   const unsigned code = p.group() << 3 | (p.rm & 7);
   return p.is_register() && (code == 0x00 || code == 0x05 || code == 0x0f || code == 0x17);
 }
@@ -299,9 +343,10 @@ MachineInstruction two_byte(const Parts& p, Addr next) {
   switch (op) {
     case 0x01:
       return is_of_enclaves(p) ? with_effect(Effect::unknown) : that_writes(written_by(p));
-    case 0x07:  // sysret, sysenter, sysexit
+    case 0x07:  // sysret, sysenter, sysexit, getsec
     case 0x34:
     case 0x35:
+    case 0x37:
       return with_effect(Effect::unknown);
     case 0x0b:
     case 0xb9:
@@ -323,12 +368,20 @@ MachineInstruction effect_of(const Parts& p, Addr next) {
   return p.map == Map::one_byte ? one_byte(p, next) : two_byte(p, next);
 }
 
+/// nop and its long forms; xchg ax,ax; int3 behind the end of code.
+bool is_padding(const Parts& p) {
+  if (p.is_vector) return false;
+  if (p.map == Map::one_byte) return (p.opcode == 0x90 && p.b == 0 && p.repeat == 0) || p.opcode == 0xcc;
+  return p.map == Map::two_byte && p.opcode == 0x1f;
+}
+
 MachineInstruction read_instruction(std::span<const std::byte> bytes, Addr at, bool is_64) {
   Parts parts;
   parts.is_64 = is_64;
   if (!read_parts(bytes, parts)) return {};
   MachineInstruction i = effect_of(parts, at + parts.length);
   i.length = parts.length;
+  i.pads = is_padding(parts);
   return i;
 }
 

@@ -117,6 +117,7 @@ class Transfer {
       state_.sp = value;
       return;
     }
+    if (reg != arch_.fp) return overwrite(reg);
     if (state_.fp.is(Base::fp, 0) && !value.is(Base::fp, 0)) lose(reg);
     state_.fp = value;
   }

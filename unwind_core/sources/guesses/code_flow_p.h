@@ -54,12 +54,6 @@ struct CodeState {
   static constexpr std::int64_t words_below(std::int16_t place) noexcept { return place < 0 ? place + 1 : place; }
 };
 
-/// Whether values of the register are followed: calls preserve it, or it is the link register.
-constexpr bool is_followed(const Arch& arch, const RegisterInfo& reg) noexcept {
-  return reg.dwarf == arch.ra ? !arch.ra_in_memory
-                              : reg.preserved && reg.dwarf != arch.sp && reg.reg_class != RegClass::pseudo;
-}
-
 /// Follows code from one address. Every step is bounded. A path ends at data, at memory that cannot be read, and at
 /// instructions that are not understood: branches that were not taken before are tried then. Signal-safe if the memory
 /// is.

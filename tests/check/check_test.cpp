@@ -1,0 +1,202 @@
+// Code that everybody can read, with right descriptions and with wrong ones.
+#include "jitunwind/unwind_core/check/check.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/check/checked_code.h"
+
+namespace jitunwind::test {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+struct Case {
+  const char* name;
+  const Arch* arch;
+  const char* code;
+  const char* rows;
+  Lines findings;
+  std::uint32_t assumed = 0;
+};
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+constexpr const char* k_framed = R"(
+    55          push rbp
+    48 89 e5    mov rbp,rsp
+    53          push rbx
+    bb 01 00 00 00   mov ebx,1
+    5b          pop rbx
+    5d          pop rbp
+    c3          ret)";
+
+const Case k_cases[] = {
+    {"Framed", &arch::x86_64, k_framed,
+     R"(+0: cfa=rsp+8 ra=[cfa-8]
+        +1: cfa=rsp+16 rbp=[cfa-16] ra=[cfa-8]
+        +4: cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]
+        +5: cfa=rbp+16 rbx=[cfa-24] rbp=[cfa-16] ra=[cfa-8]
+        +c: cfa=rsp+8 ra=[cfa-8])",
+     {}},
+    {"FramedBySpInstead", &arch::x86_64, k_framed,
+     R"(+0: cfa=rsp+8 ra=[cfa-8]
+        +1: cfa=rsp+16 rbp=[cfa-16] ra=[cfa-8]
+        +5: cfa=rsp+24 rbx=[rbp-8] rbp=[cfa-16] ra=[cfa-8]
+        +b: cfa=rsp+16 rbp=[cfa-16] ra=[cfa-8]
+        +c: cfa=rsp+8 ra=[cfa-8])",
+     {}},
+    {"SaveNotDescribed", &arch::x86_64, k_framed,
+     R"(+0: cfa=rsp+8 ra=[cfa-8]
+        +1: cfa=rsp+16 rbp=[cfa-16] ra=[cfa-8]
+        +4: cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]
+        +c: cfa=rsp+8 ra=[cfa-8])",
+     {"0xa: the row says rbx=same, but rbx was overwritten, since the instruction at 0x5"}},
+    {"PushNotDescribed", &arch::x86_64, k_framed,
+     R"(+0: cfa=rsp+8 ra=[cfa-8]
+        +4: cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]
+        +5: cfa=rbp+16 rbx=[cfa-24] rbp=[cfa-16] ra=[cfa-8]
+        +c: cfa=rsp+8 ra=[cfa-8])",
+     {"0x1: the row says cfa=rsp+8, but rsp is cfa-16, since the instruction at 0x0"}},
+    {"WrongSlot", &arch::x86_64, k_framed,
+     R"(+0: cfa=rsp+8 ra=[cfa-8]
+        +1: cfa=rsp+16 rbp=[cfa-16] ra=[cfa-8]
+        +4: cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]
+        +5: cfa=rbp+16 rbx=[cfa-32] rbp=[cfa-16] ra=[cfa-8]
+        +c: cfa=rsp+8 ra=[cfa-8])",
+     {"0x5: the row says rbx=[cfa-32], but that word was not stored"}},
+    {"SlotOfAnotherRegister", &arch::x86_64, k_framed,
+     R"(+0: cfa=rsp+8 ra=[cfa-8]
+        +1: cfa=rsp+16 rbp=[cfa-16] ra=[cfa-8]
+        +4: cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]
+        +5: cfa=rbp+16 rbx=[cfa-16] rbp=[cfa-16] ra=[cfa-8]
+        +c: cfa=rsp+8 ra=[cfa-8])",
+     {"0x5: the row says rbx=[cfa-16], but that word holds the caller's rbp, since the instruction at 0x0"}},
+    {"Realigned", &arch::x86_64,
+     R"(4c 8d 54 24 08   lea r10,[rsp+8]
+        48 83 e4 e0      and rsp,-32
+        41 ff 72 f8      push qword [r10-8]
+        55               push rbp
+        48 89 e5         mov rbp,rsp
+        41 52            push r10
+        31 c0            xor eax,eax
+        41 5a            pop r10
+        5d               pop rbp
+        49 8d 62 f8      lea rsp,[r10-8]
+        c3               ret)",
+     R"(+0: cfa=rsp+8 ra=[cfa-8]
+        +5: cfa=r10 ra=[cfa-8]
+        +e: cfa=r10 rbp=[rsp] ra=[cfa-8]
+        +11: cfa=r10 rbp=[rbp] ra=[cfa-8]
+        +13: cfa=[rbp-8] rbp=[rbp] ra=[cfa-8]
+        +17: cfa=r10 rbp=[rbp] ra=[cfa-8]
+        +18: cfa=r10 ra=[cfa-8]
+        +1c: cfa=rsp+8 ra=[cfa-8])",
+     {}},
+    {"CallThatDoesNotReturn", &arch::x86_64,
+     R"(85 ff            test edi,edi
+        74 0a            je +0xe
+        48 83 ec 08      sub rsp,8
+        e8 00 10 00 00   call elsewhere
+        90               nop
+        c3               ret)",
+     R"(+0: cfa=rsp+8 ra=[cfa-8]
+        +8: cfa=rsp+16 ra=[cfa-8]
+        +e: cfa=rsp+8 ra=[cfa-8])",
+     {}},
+    {"PartWithAFrame", &arch::x86_64, "5b pop rbx\nc3 ret",
+     "+0: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n+1: cfa=rsp+8 ra=[cfa-8]", {}, 1},
+    {"Outermost", &arch::x86_64, "31 ed xor ebp,ebp\n58 pop rax\nf4 hlt", "+0: cfa=rsp+8 ra=undefined", {}},
+    {"JumpTable", &arch::x86_64,
+     R"(53      push rbx
+        ff e0   jmp rax
+        5b      pop rbx
+        c3      ret)",
+     "+0: cfa=rsp+8 ra=[cfa-8]\n+1: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n+4: cfa=rsp+8 ra=[cfa-8]", {}, 1},
+    {"OtherFrameBehindJump", &arch::x86_64,
+     R"(53      push rbx
+        ff e0   jmp rax
+        5b      pop rbx
+        c3      ret)",
+     "+0: cfa=rsp+8 ra=[cfa-8]\n+1: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n"
+     "+3: cfa=rsp+24 rbx=[cfa-24] ra=[cfa-8]\n+4: cfa=rsp+16 ra=[cfa-8]",
+     {"0x3: cannot tell: only indirect jumps lead there"}, 1},
+    {"JumpIntoAnInstruction", &arch::x86_64,
+     R"(85 ff            test edi,edi
+        74 01            je +5
+        b8 c3 90 90 90   mov eax,...: +5 is ret
+        c3               ret)",
+     "+0: cfa=rsp+8 ra=[cfa-8]",
+     {"0x5: cannot tell: a jump leads into the middle of an instruction"}},
+    {"JumpBehindAPrefix", &arch::x86_64,
+     R"(85 ff        test edi,edi
+        74 01        je +5
+        f0 ff 00     lock inc [rax]
+        c3           ret)",
+     "+0: cfa=rsp+8 ra=[cfa-8]", {}},
+    {"Data", &arch::x86_64, "c3 ret\n06 06", "+0: cfa=rsp+8 ra=[cfa-8]",
+     {"0x1: cannot tell: an unknown instruction, or data"}},
+    {"SignedReturnAddress", &arch::aarch64,
+     R"(3f 23 03 d5   paciasp
+        fd 7b be a9   stp x29,x30,[sp,#-32]!
+        fd 03 00 91   mov x29,sp
+        f3 0b 00 f9   str x19,[sp,#16]
+        f3 03 00 aa   mov x19,x0
+        00 00 00 94   bl
+        f3 0b 40 f9   ldr x19,[sp,#16]
+        fd 7b c2 a8   ldp x29,x30,[sp],#32
+        bf 23 03 d5   autiasp
+        c0 03 5f d6   ret)",
+     R"(+0: cfa=sp
+        +4: cfa=sp ra_sign_state=1
+        +8: cfa=sp+32 x29=[cfa-32] ra=[cfa-24] ra_sign_state=1
+        +10: cfa=sp+32 x19=[cfa-16] x29=[cfa-32] ra=[cfa-24] ra_sign_state=1
+        +20: cfa=sp ra_sign_state=1
+        +24: cfa=sp)",
+     {}},
+    {"SignatureNotDescribed", &arch::aarch64, "3f 23 03 d5 paciasp\nbf 23 03 d5 autiasp\nc0 03 5f d6 ret", "+0: cfa=sp",
+     {"0x4: the row says that the return address is not signed, but it is"}},
+    {"LinkRegisterLost", &arch::aarch64, "00 00 00 94 bl\nc0 03 5f d6 ret", "+0: cfa=sp",
+     {"0x4: the row says x30=same, but x30 was overwritten, since the instruction at 0x0"}},
+    {"NoRow", &arch::x86_64, "90 nop\nc3 ret", "", {"0x0: cannot tell: the description has no row there"}, 1},
+    {"OtherCpu", &arch::riscv, "82 80 ret", "+0: cfa=sp",
+     {"0x0: cannot tell: instructions of this CPU are not read"}},
+};
+
+class Checked : public testing::TestWithParam<Case> {};
+
+TEST_P(Checked, SaysWhatIsWrong) {
+  const Case& c = GetParam();
+  const CheckReport report = check_text(*c.arch, c.code, c.rows);
+  EXPECT_EQ(findings_of(report, *c.arch), c.findings);
+  EXPECT_EQ(report.assumed, c.assumed);
+  EXPECT_EQ(report.verdict == Verdict::agrees, c.findings.empty());
+  EXPECT_EQ(report.disagreed != 0, report.verdict == Verdict::disagrees);
+}
+
+/// Memory that ends in the middle of the code.
+TEST(Check, SaysWhatCannotBeRead) {
+  const std::vector<std::byte> bytes = code_bytes("90 90 90");
+  const BytesMemory memory({{k_code, bytes}});
+  const AddrRange range{k_code, k_code + 8};
+  const auto row_at = [&](Addr, FrameRow& out) -> Found {
+    out = entry_row(arch::x86_64);
+    out.range = range;
+    return true;
+  };
+  const CheckReport report = check({arch::x86_64, range, memory}, row_at);
+  EXPECT_EQ(report.agreed, 3u);
+  EXPECT_EQ(findings_of(report, arch::x86_64), Lines{"0x3: cannot tell: the code cannot be read"});
+}
+
+/// Procedures of 2 GiB cost nothing, whether their memory is there or not.
+TEST(Check, FollowsNoEndlessCode) {
+  const BytesMemory memory({});
+  const auto row_at = [&](Addr, FrameRow&) -> Found { return false; };
+  const CheckReport report = check({arch::x86_64, {k_code, k_code + (Addr{1} << 31)}, memory}, row_at);
+  EXPECT_EQ(findings_of(report, arch::x86_64), Lines{"0x0: cannot tell: there is more code than is followed"});
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Checked, testing::ValuesIn(k_cases),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace jitunwind::test

@@ -1,0 +1,96 @@
+// Holds a description of code against the code itself, without running it. Every path from the entry is followed, and
+// at every instruction the row of the description is compared with what the instructions before it have done: to the
+// CFA, to the return address, to each register that calls preserve, to the signature of the return address.
+//
+// There are three answers. The row agrees; it disagrees, and the finding says what the row says and what the code does;
+// or it cannot be told, and the finding says why. A row that cannot be compared is never called wrong.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "jitunwind/unwind_core/memory/memory.h"
+#include "jitunwind/unwind_core/rows/frame_row.h"
+#include "jitunwind/unwind_core/sources/cfi/cfi.h"
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+enum class Verdict : std::uint8_t { agrees, cannot_tell, disagrees };
+
+/// The reason why a row cannot be compared.
+enum class CannotTell : std::uint8_t {
+  none,
+  other_cpu,            ///< instructions of this CPU are not read
+  no_row,               ///< the description has no row there
+  broken_row,           ///< the description cannot be read there
+  expression,           ///< the row has an expression or a rule that is not followed
+  other_frame,          ///< the row takes SP from elsewhere, as those of longjmp do: it is not that of the caller
+  unreadable,           ///< the code cannot be read
+  unknown_instruction,  ///< data, or an instruction that is not known, is there or on the way there
+  inside_instruction,   ///< a jump leads into the middle of an instruction
+  indirect_jump,        ///< only indirect jumps can lead there
+  no_path,              ///< no path leads there; exceptions, other entries or a debugger may
+  stack_pointer,        ///< SP, or the register of the CFA, has an unknown distance from the CFA
+  paths_differ,         ///< paths that do different things lead there
+  too_long,             ///< there is more code than is followed
+};
+inline constexpr std::size_t k_cannot_tell_reasons = 14;
+/// A text such as "only indirect jumps lead there". Never null. Signal-safe.
+const char* reason_text(CannotTell reason) noexcept;
+
+/// Code of any target. The memory must outlive the check, not the report.
+struct CheckedCode {
+  const Arch& arch;
+  AddrRange range;
+  const Memory& memory;
+};
+
+/// Gives the row at an address; FrameRow::range tells how far it holds. False: there is none. It is called with
+/// ascending addresses first, and then with any to print rows.
+using RowAt = std::function<Found(Addr at, FrameRow& out)>;
+
+/// Adjacent instructions with the same verdict for the same reason.
+struct Finding {
+  AddrRange range;
+  Verdict verdict = Verdict::cannot_tell;
+  CannotTell why = CannotTell::none;
+  /// The register whose rule disagrees, or cannot be compared: the CPU's SP stands for the CFA. k_no_reg: all of them.
+  RegNum reg = k_no_reg;
+  std::string row_says;       ///< "rbx=[cfa-24]"
+  std::string code_does;      ///< "nothing was stored there"
+  std::optional<Addr> cause;  ///< the instruction that made the difference, if there is one
+};
+
+struct CheckReport {
+  Verdict verdict = Verdict::cannot_tell;  ///< the worst of all instructions, disagrees before cannot_tell
+  std::uint64_t agreed = 0;                ///< instructions of each verdict
+  std::uint64_t disagreed = 0;
+  std::uint64_t undecided = 0;
+  std::array<std::uint32_t, k_cannot_tell_reasons> reasons{};  ///< undecided instructions by reason
+  /// Places where the row itself was taken for what the code has done: the entry, if the first row is not that of a
+  /// call, and code to which no path leads.
+  std::uint32_t assumed = 0;
+  std::vector<Finding> findings;  ///< by address, at most k_most_findings
+  bool has_more_findings = false;
+
+  static constexpr std::size_t k_most_findings = 64;
+};
+
+/// Compares all rows of the code. Nothing is executed, and the bytes may be anything; code of more than 4 MiB is not
+/// followed. The time is proportional to the size of the code, the memory to 8 bytes for each of its bytes and some
+/// hundreds for each target of a jump. Allocates; throws std::bad_alloc.
+CheckReport check(const CheckedCode& code, const RowAt& rows);
+/// Compares the rows of one FDE.
+CheckReport check(const Fde& fde, const CfiContext& context, const Memory& memory);
+
+/// A text such as "0x401036: the row says cfa=rsp+24, but rsp is cfa-16, since 0x401034". Allocates.
+std::string text(const Finding& finding, const Arch& arch);
+
+}  // namespace jitunwind
+#pragma GCC visibility pop

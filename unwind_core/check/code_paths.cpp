@@ -1,0 +1,222 @@
+#include "jitunwind/unwind_core/check/code_paths_p.h"
+
+#include <algorithm>
+
+namespace jitunwind::check_code {
+namespace {
+
+using Effect = MachineInstruction::Effect;
+
+/// Each instruction is followed some times at most.
+constexpr std::uint64_t k_most_visits = 24;
+
+}  // namespace
+
+CodePaths::CodePaths(const Machine& machine, AddrRange code, std::span<const std::byte> bytes, const ClaimedRows& rows)
+    : machine_(machine),
+      code_(code),
+      bytes_(bytes),
+      rows_(rows),
+      shapes_(bytes.size()),
+      verdicts_(bytes.size(), k_unseen),
+      head_at_(bytes.size(), k_no_head),
+      steps_left_(k_most_visits * bytes.size() + 64) {}
+
+MachineInstruction CodePaths::read(std::uint32_t offset) const noexcept {
+  return machine_.arch.read_instruction(bytes_.subspan(offset), code_.begin + offset);
+}
+
+/// Finds the targets of direct jumps, in one pass. Code that follows data may be misread: its targets become heads when
+/// a path meets the jump.
+void CodePaths::find_heads() {
+  const std::uint32_t unit = machine_.arch.unit;
+  for (std::uint32_t at = 0; at < bytes_.size();) {
+    const MachineInstruction i = read(at);
+    if (i.length == 0) {
+      at += unit;
+      continue;
+    }
+    shapes_[at] |= static_cast<std::uint8_t>(i.length | (i.pads ? k_pads : 0));
+    const bool jumps = i.effect == Effect::branch || i.effect == Effect::jump;
+    if (jumps && i.target != 0 && code_.contains(i.target)) {
+      const auto target = static_cast<std::uint32_t>(i.target - code_.begin);
+      if (target < shapes_.size()) shapes_[target] |= k_is_head;
+    }
+    at += i.length;
+  }
+}
+
+void CodePaths::note(std::uint32_t offset, Judgement judgement, bool is_assumed) {
+  if (is_assumed && judgement.verdict == Verdict::disagrees)
+    judgement = {Verdict::cannot_tell, unreached_, judgement.reg};
+  std::uint8_t& known = verdicts_[offset];
+  const auto verdict = static_cast<std::uint8_t>(judgement.verdict);
+  if (known != k_unseen && known >= verdict) return;
+  known = verdict;
+  if (judgement.verdict != Verdict::agrees) notes_.push_back({offset, judgement});
+}
+
+void CodePaths::add_head(std::uint32_t offset, const CodeValues& values, bool is_assumed) {
+  std::uint32_t& index = head_at_[offset];
+  if (index == k_no_head) {
+    index = static_cast<std::uint32_t>(heads_.size());
+    heads_.push_back({offset, is_assumed, true, values});
+    waiting_.push_back(index);
+    return;
+  }
+  Head& head = heads_[index];
+  if (!head.values.merge(values) || head.waits) return;
+  head.waits = true;
+  waiting_.push_back(index);
+}
+
+/// Code that follows a call directly, with a row of its own, is that of other paths: the call does not return.
+bool CodePaths::is_behind_last_call(const Path& path, const Judgement& judgement, std::uint32_t row) const noexcept {
+  return path.called != k_no_head && judgement.verdict != Verdict::agrees && !rows_.are_equal(path.called, row);
+}
+
+/// Goes to a head, whose row must hold for every path that leads there.
+void CodePaths::flow(const Path& path, std::uint32_t to) {
+  const std::uint32_t row = rows_.index_at(to);
+  const Judgement judgement = rows_.judge(rows_[row], path.values);
+  if (is_behind_last_call(path, judgement, row)) return;
+  const bool is_known = head_at_[to] != k_no_head && !heads_[head_at_[to]].is_assumed;
+  if (path.is_assumed && is_known) return;  // what was assumed proves nothing of other code
+  note(to, judgement, path.is_assumed);
+  add_head(to, path.values, path.is_assumed);
+}
+
+void CodePaths::jump(const Path& path, const MachineInstruction& i) {
+  if (i.target == 0) {
+    if (i.effect == Effect::jump) unreached_ = CannotTell::indirect_jump, keep_candidate(path.values);
+    return;
+  }
+  if (!code_.contains(i.target)) return;
+  const auto target = static_cast<std::uint32_t>(i.target - code_.begin);
+  if (target >= bytes_.size()) return;
+  Path there = path;
+  there.called = k_no_head;
+  flow(there, target);
+}
+
+/// The states in which calls return, which are also those at landing pads, and the states of indirect jumps.
+void CodePaths::keep_candidate(const CodeValues& values) {
+  constexpr std::size_t k_most = 16;
+  const auto is_same = [&](const CodeValues& known) { return known.same_frame_as(values, machine_); };
+  if (candidates_.size() < k_most && std::ranges::none_of(candidates_, is_same)) candidates_.push_back(values);
+}
+
+/// Judges and passes one instruction. False: the path ends.
+bool CodePaths::step(Path& path) {
+  const std::uint32_t at = path.at;
+  const RowClaims& current = rows_[row_];
+  if (at < current.begin || at >= current.end) row_ = rows_.index_at(at);
+  const Judgement judgement = rows_.judge(rows_[row_], path.values);
+  if (is_behind_last_call(path, judgement, row_)) return false;
+  note(at, judgement, path.is_assumed);
+  const MachineInstruction i = read(at);
+  if (i.length == 0) {
+    if (at < bytes_.size()) unreached_ = CannotTell::unknown_instruction;
+    return false;
+  }
+  shapes_[at] = static_cast<std::uint8_t>((shapes_[at] & ~k_length) | i.length);
+  if (i.effect == Effect::unknown) unreached_ = CannotTell::unknown_instruction;
+  path.values.apply(i, machine_, at);
+  if (i.effect == Effect::branch || i.effect == Effect::jump) jump(path, i);
+  if (i.effect == Effect::call) keep_candidate(path.values), path.called = row_;
+  if (i.effect != Effect::call && !i.pads) path.called = k_no_head;
+  path.at = at + i.length;
+  return i.goes_on();
+}
+
+void CodePaths::follow(std::uint32_t index) {
+  heads_[index].waits = false;
+  Path path{heads_[index].offset, heads_[index].values, heads_[index].is_assumed, k_no_head};
+  while (steps_left_ != 0) {
+    --steps_left_;
+    if (!step(path) || path.at >= bytes_.size()) return;
+    if ((shapes_[path.at] & k_is_head) != 0 || head_at_[path.at] != k_no_head) return flow(path, path.at);
+  }
+  note(path.at, {Verdict::cannot_tell, CannotTell::too_long}, false);
+}
+
+void CodePaths::work() {
+  while (!waiting_.empty()) {
+    const std::uint32_t head = waiting_.back();
+    waiting_.pop_back();
+    follow(head);
+  }
+}
+
+/// Takes the state of a call or of an indirect jump whose frame is that of the row, else the row itself.
+void CodePaths::assume(std::uint32_t offset) {
+  const RowClaims& row = rows_[rows_.index_at(offset)];
+  ++assumed_;
+  bool has_one = false;
+  CodeValues values = CodeValues::none();
+  for (const CodeValues& candidate : candidates_) {
+    if (rows_.judge(row, candidate).verdict != Verdict::agrees) continue;
+    if (has_one)
+      values.merge(candidate);
+    else
+      values = candidate;
+    has_one = true;
+  }
+  if (!has_one) {
+    values = rows_.values_of(row);
+    note(offset, {Verdict::cannot_tell, row.why != CannotTell::none ? row.why : unreached_}, true);
+  }
+  add_head(offset, values, true);
+}
+
+void CodePaths::assume_unreached() {
+  for (std::uint32_t at = 0; at < bytes_.size();) {
+    if (verdicts_[at] == k_unseen) {
+      const MachineInstruction i = read(at);
+      if (i.pads) {
+        at += i.length;
+        continue;
+      }
+      if (i.length == 0) {
+        note(at, {Verdict::cannot_tell, CannotTell::unknown_instruction}, true);
+        at += machine_.arch.unit;
+        continue;
+      }
+      assume(at);
+      work();
+    }
+    at += std::max<std::uint32_t>(length_at(at), machine_.arch.unit);
+  }
+}
+
+/// Code in which an instruction begins in the middle of another one is read in two ways. Code that jumps behind a
+/// prefix, as the C library jumps over `lock`, is not meant.
+void CodePaths::note_overlaps() {
+  std::uint32_t end = 0;
+  for (std::uint32_t at = 0; at < bytes_.size(); ++at) {
+    if (verdicts_[at] == k_unseen) continue;
+    const std::uint32_t its_end = at + length_at(at);
+    if (at < end && its_end != end) {
+      verdicts_[at] = static_cast<std::uint8_t>(Verdict::cannot_tell);
+      notes_.push_back({at, {Verdict::cannot_tell, CannotTell::inside_instruction}});
+    }
+    end = std::max(end, its_end);
+  }
+}
+
+void CodePaths::follow_all() {
+  find_heads();
+  if (bytes_.empty()) return;
+  const RowClaims& first = rows_[0];
+  const bool is_entry = rows_.is_entry_row(first);
+  if (!is_entry) ++assumed_;
+  add_head(0, is_entry ? CodeValues::at_entry(machine_) : rows_.values_of(first), false);
+  work();
+  assume_unreached();
+  note_overlaps();
+  std::ranges::stable_sort(notes_, [](const Note& a, const Note& b) {
+    return a.offset != b.offset ? a.offset < b.offset : a.judgement.verdict > b.judgement.verdict;
+  });
+}
+
+}  // namespace jitunwind::check_code

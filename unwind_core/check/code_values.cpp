@@ -1,0 +1,260 @@
+#include <algorithm>
+#include <bit>
+
+#include "jitunwind/unwind_core/check/code_values_p.h"
+
+namespace jitunwind::check_code {
+namespace {
+
+using Effect = MachineInstruction::Effect;
+constexpr std::uint32_t bit(Place place) { return std::uint32_t{1} << place; }
+
+}  // namespace
+
+Value Value::plus(std::int64_t amount) const noexcept {
+  constexpr std::int64_t k_farthest = std::int64_t{1} << 28;
+  if (kind == Kind::entry && amount != 0) return {};
+  if (kind != Kind::address) return *this;
+  const std::int64_t sum = offset + amount;
+  if (amount > k_farthest || amount < -k_farthest || sum > k_farthest || sum < -k_farthest) return unknown();
+  Value value = *this;
+  value.offset = static_cast<std::int32_t>(sum);
+  return value;
+}
+
+Machine::Machine(const Arch& a) noexcept
+    : arch(a), sp(static_cast<Place>(place_of(a.sp))), ra(static_cast<Place>(place_of(a.ra))), word(a.word_size) {
+  places.fill(k_no_place);
+  for (const RegisterInfo& reg : a.registers) {
+    const bool is_scratch = a.ra_in_memory && reg.reg_class == RegClass::general && reg.dwarf < k_register_places;
+    if (reg.dwarf >= places.size()) continue;
+    if (!is_scratch && !is_followed(a, reg) && reg.dwarf != a.sp) continue;
+    const Place place = places[reg.dwarf] = static_cast<Place>(place_of(reg.dwarf));
+    followed |= bit(place);
+    if (reg.dwarf == a.sp) continue;
+    (reg.preserved && reg.dwarf != a.ra ? preserved : passed) |= bit(place);
+  }
+}
+
+CodeValues CodeValues::none() noexcept {
+  CodeValues values;
+  values.registers_.fill(Value::unknown());
+  values.is_partial_ = true;
+  return values;
+}
+
+CodeValues CodeValues::at_entry(const Machine& machine) noexcept {
+  CodeValues values;
+  for (Place place = 0; place < k_register_places; ++place)
+    values.registers_[place] = (machine.followed & bit(place)) != 0 ? Value::entry(place) : Value{};
+  const Arch& arch = machine.arch;
+  values.registers_[machine.sp] = Value::address(Value::Base::cfa, -arch.entry_cfa);
+  if (arch.ra_in_memory) {
+    values.registers_[machine.ra] = {};
+    values.store(Value::address(Value::Base::cfa, 0).plus(arch.entry_ra), machine.word, Value::entry(machine.ra));
+  }
+  return values;
+}
+
+const CodeValues::Slot* CodeValues::find(Value::Base base, std::int64_t offset) const noexcept {
+  for (std::size_t i = 0; i < count_; ++i)
+    if (slots_[i].offset == offset && slots_[i].base == base) return &slots_[i];
+  return nullptr;
+}
+
+Value CodeValues::memory(const Value& address, std::int64_t displacement, std::int32_t) const noexcept {
+  if (address.kind == Value::Kind::unknown) return address;
+  if (!address.is_address()) return {};
+  const Slot* const slot = find(address.base, address.offset + displacement);
+  if (slot) return slot->value;
+  return is_partial_ ? Value::unknown() : Value{};
+}
+
+template <class Predicate>
+void CodeValues::drop_slots(Predicate predicate) noexcept {
+  const auto end = slots_.begin() + count_;
+  count_ = static_cast<std::uint8_t>(std::remove_if(slots_.begin(), end, predicate) - slots_.begin());
+}
+
+/// Stores through other pointers are not followed: code that overwrites saved registers by one is broken itself.
+void CodeValues::store(const Value& address, std::int32_t word, Value value) noexcept {
+  if (value.kind == Value::Kind::entry && !(address.is_address() && !address.is_made())) scattered_ |= bit(value.reg);
+  if (!address.is_address()) return;
+  value.since = now_;
+  bool is_there = false;
+  for (std::size_t i = 0; i < count_; ++i) {
+    Slot& slot = slots_[i];
+    const std::int64_t distance = std::int64_t{slot.offset} - address.offset;
+    if (slot.base != address.base || distance <= -word || distance >= word) continue;
+    slot.value = distance == 0 ? value : Value{};
+    is_there |= distance == 0;
+  }
+  if (is_there || (value.kind == Value::Kind::other && !is_partial_)) return;
+  if (count_ == k_slots) drop_slots([](const Slot& slot) { return slot.value.kind == Value::Kind::other; });
+  if (count_ == k_slots)
+    is_partial_ = true;
+  else
+    slots_[count_++] = {address.base, address.offset, value};
+}
+
+Value CodeValues::value_of(RegNum reg, const Machine& machine) const noexcept {
+  const Place place = machine.place(reg);
+  return place == k_no_place ? Value{} : registers_[place];
+}
+
+/// SP gets a value of unknown distance from the CFA. Addresses that counted from the last such value are lost.
+void CodeValues::make_sp(const Machine& machine) noexcept {
+  drop_slots([](const Slot& slot) { return slot.base == Value::Base::made; });
+  for (Value& value : registers_)
+    if (value.is_made()) value = Value::unknown();
+  for (std::size_t i = 0; i < count_; ++i)
+    if (slots_[i].value.is_made()) slots_[i].value = Value::unknown();
+  registers_[machine.sp] = Value::address(Value::Base::made, 0);
+  registers_[machine.sp].since = now_;
+}
+
+void CodeValues::set_sp(Value value, const Machine& machine) noexcept {
+  if (!value.is_address() && value.kind != Value::Kind::unknown) return make_sp(machine);
+  value.since = now_;
+  registers_[machine.sp] = value;
+}
+
+void CodeValues::set(RegNum reg, Value value, const Machine& machine) noexcept {
+  const Place place = machine.place(reg);
+  if (place == k_no_place) return;
+  if (place == machine.sp) return set_sp(value, machine);
+  value.since = now_;
+  registers_[place] = value;
+}
+
+void CodeValues::overwrite(std::uint32_t places, const Machine& machine) noexcept {
+  for (places &= machine.followed; places != 0; places &= places - 1) {
+    const auto place = static_cast<Place>(std::countr_zero(places));
+    if (place == machine.sp) {
+      make_sp(machine);
+      continue;
+    }
+    registers_[place] = {};
+    registers_[place].since = now_;
+  }
+}
+
+void CodeValues::access(const MachineInstruction& i, const Machine& machine) noexcept {
+  const Value base = value_of(i.base, machine), first = base.plus(i.amount), second = first.plus(machine.word);
+  if (i.effect == Effect::store) {
+    store(first, machine.word, value_of(i.reg, machine));
+    if (i.second != k_no_reg) store(second, machine.word, value_of(i.second, machine));
+  } else {
+    const Value one = memory(first, 0, machine.word), two = memory(second, 0, machine.word);
+    if (i.reg != k_no_reg) set(i.reg, one, machine);
+    if (i.second != k_no_reg) set(i.second, two, machine);
+  }
+  if (i.step != 0) set(i.base, base.plus(i.step), machine);
+}
+
+void CodeValues::forget_what_calls_change(const Machine& machine, std::uint32_t since) noexcept {
+  now_ = since + 1;
+  overwrite(machine.passed, machine);
+  const Value& sp = registers_[machine.sp];
+  if (sp.is_address()) drop_slots([&](const Slot& s) { return s.base == sp.base && s.offset < sp.offset; });
+}
+
+void CodeValues::apply(const MachineInstruction& i, const Machine& machine, std::uint32_t offset) noexcept {
+  now_ = offset + 1;
+  const Place sp = machine.sp;
+  switch (i.effect) {
+    case Effect::push: {
+      const Value value = value_of(i.reg, machine);
+      set_sp(registers_[sp].plus(-i.amount), machine);
+      store(registers_[sp], machine.word, value);
+      break;
+    }
+    case Effect::leave:
+      set_sp(value_of(machine.arch.fp, machine), machine);
+      [[fallthrough]];
+    case Effect::pop: {
+      const Value value = memory(registers_[sp], 0, machine.word);
+      set_sp(registers_[sp].plus(i.amount), machine);
+      if (i.reg != k_no_reg) set(i.reg, value, machine);
+      break;
+    }
+    case Effect::set:
+      set(i.reg, value_of(i.base, machine).plus(i.amount), machine);
+      break;
+    case Effect::store:
+    case Effect::load:
+      access(i, machine);
+      break;
+    case Effect::call:
+      forget_what_calls_change(machine, offset);
+      break;
+    case Effect::sign:
+      if (!registers_[machine.ra].is_entry(machine.ra) || signature_ != Signature::none ||
+          !registers_[sp].is_cfa(-machine.arch.entry_cfa))
+        registers_[machine.ra] = Value::unknown();
+      signature_ = Signature::made;
+      break;
+    case Effect::authenticate:
+      signature_ = Signature::none;
+      break;
+    default:
+      break;
+  }
+  if (i.written != 0) overwrite(i.written, machine);
+}
+
+bool CodeValues::same_frame_as(const CodeValues& other, const Machine& machine) const noexcept {
+  if (count_ != other.count_ || signature_ != other.signature_ || is_partial_ != other.is_partial_) return false;
+  const std::uint32_t compared = machine.preserved | bit(machine.sp);
+  for (std::uint32_t places = compared; places != 0; places &= places - 1) {
+    const auto place = static_cast<std::size_t>(std::countr_zero(places));
+    if (!registers_[place].same_as(other.registers_[place])) return false;
+  }
+  for (std::size_t i = 0; i < count_; ++i) {
+    const Slot* const slot = other.find(slots_[i].base, slots_[i].offset);
+    if (!slot || !slot->value.same_as(slots_[i].value)) return false;
+  }
+  return true;
+}
+
+bool CodeValues::merge_slots(const CodeValues& other) noexcept {
+  bool changed = false;
+  Value differs = Value::unknown();
+  differs.differs = true;
+  for (std::size_t i = 0; i < count_; ++i) {
+    Slot& slot = slots_[i];
+    const Value there = other.memory(Value::address(slot.base, slot.offset), 0, 0);
+    if (slot.value.same_as(there) || slot.value.kind == Value::Kind::unknown) continue;
+    slot.value = differs;
+    changed = true;
+  }
+  for (std::size_t i = 0; i < other.count_; ++i) {
+    const Slot& slot = other.slots_[i];
+    if (find(slot.base, slot.offset) || is_partial_ || slot.value.kind == Value::Kind::other) continue;
+    if (count_ == k_slots)
+      is_partial_ = true;
+    else
+      slots_[count_++] = {slot.base, slot.offset, differs};
+    changed = true;
+  }
+  if (other.is_partial_ && !is_partial_) is_partial_ = changed = true;
+  return changed;
+}
+
+bool CodeValues::merge(const CodeValues& other) noexcept {
+  bool changed = merge_slots(other);
+  changed |= (other.scattered_ & ~scattered_) != 0;
+  scattered_ |= other.scattered_;
+  for (std::size_t place = 0; place < registers_.size(); ++place) {
+    Value& value = registers_[place];
+    if (value.same_as(other.registers_[place]) || value.kind == Value::Kind::unknown) continue;
+    value = Value::unknown();
+    value.differs = true;
+    changed = true;
+  }
+  if (signature_ != other.signature_ && signature_ != Signature::unknown)
+    signature_ = Signature::unknown, changed = true;
+  return changed;
+}
+
+}  // namespace jitunwind::check_code

@@ -1,0 +1,188 @@
+#include "jitunwind/unwind_core/check/row_claims_p.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace jitunwind::check_code {
+namespace {
+
+using Kind = RegRule::Kind;
+
+/// Larger numbers are those of no frame.
+bool fits(std::int64_t number) {
+  constexpr std::int64_t k_most = std::int64_t{1} << 28;
+  return number >= -k_most && number <= k_most;
+}
+
+Judgement cannot_tell(CannotTell why, RegNum reg = k_no_reg) { return {Verdict::cannot_tell, why, reg}; }
+Judgement unknown_value(const Value& value, RegNum reg) {
+  return cannot_tell(value.differs ? CannotTell::paths_differ : CannotTell::stack_pointer, reg);
+}
+
+}  // namespace
+
+std::uint32_t ClaimedRows::index_at(std::uint32_t offset) const noexcept {
+  const auto behind = std::ranges::upper_bound(rows_, offset, {}, &RowClaims::begin);
+  return static_cast<std::uint32_t>(behind - rows_.begin()) - 1;
+}
+
+bool ClaimedRows::are_equal(std::uint32_t a, std::uint32_t b) const noexcept {
+  const RowClaims &one = rows_[a], &other = rows_[b];
+  return a == b || (one.why == other.why && one.cfa == other.cfa && one.cfa_base == other.cfa_base &&
+                    one.cfa_offset == other.cfa_offset && one.cfa_add == other.cfa_add &&
+                    one.signature == other.signature && std::ranges::equal(claims_of(one), claims_of(other)));
+}
+
+void ClaimedRows::read(const RowAt& rows) {
+  const auto size = static_cast<std::uint32_t>(code_.end - code_.begin);
+  FrameRow row;
+  for (std::uint32_t at = 0; at < size;) {
+    const Addr address = code_.begin + at;
+    row.range = {};
+    const Found found = rows(address, row);
+    RowClaims claims{.begin = at, .end = at + 1, .why = CannotTell::no_row};
+    if (!found) {
+      claims.why = CannotTell::broken_row;
+      claims.end = size;
+    } else if (row.range.contains(address)) {
+      claims.end = static_cast<std::uint32_t>(std::min(row.range.end, code_.end) - code_.begin);
+    }
+    claims.first = static_cast<std::uint32_t>(claims_.size());
+    if (found && *found) add(row, claims);
+    claims.count = static_cast<std::uint32_t>(claims_.size()) - claims.first;
+    at = claims.end;
+    const bool continues = !rows_.empty() && rows_.back().why == claims.why && claims.why != CannotTell::none;
+    if (continues)
+      rows_.back().end = claims.end;
+    else
+      rows_.push_back(claims);
+  }
+}
+
+void ClaimedRows::add(const FrameRow& row, RowClaims& out) {
+  const Arch& arch = machine_.arch;
+  out.why = CannotTell::none;
+  out.cfa_base = machine_.place(row.cfa.reg);
+  out.cfa_offset = static_cast<std::int32_t>(row.cfa.offset);
+  out.cfa_add = static_cast<std::int32_t>(row.cfa.add);
+  const bool is_simple = out.cfa_base != k_no_place && fits(row.cfa.offset) && fits(row.cfa.add);
+  if (is_simple && row.cfa.kind == CfaRule::Kind::offset) out.cfa = RowClaims::Cfa::offset;
+  if (is_simple && row.cfa.kind == CfaRule::Kind::deref) out.cfa = RowClaims::Cfa::deref;
+  const RegRule sp = row.rule(arch.sp);
+  if (sp.kind != Kind::unspecified && !(sp == RegRule::is_cfa(arch.caller_sp_bias))) out.why = CannotTell::other_frame;
+  const RegNum ra = row.ra == k_no_reg ? arch.ra : row.ra;
+  out.is_outermost = row.rule(ra).kind == Kind::undefined;
+  if (arch.sign_state != k_no_reg) {
+    const RegRule state = row.rule(arch.sign_state);
+    if (state.kind == Kind::constant && (state.offset & 1) != 0) out.signature = CodeValues::Signature::made;
+  }
+  for (const RegisterInfo& reg : arch.registers) {
+    const Place place = machine_.place(reg.dwarf);
+    if (place == k_no_place || place == machine_.sp) continue;
+    RegRule rule = row.rule(reg.dwarf);
+    if (reg.dwarf == arch.ra && ra != arch.ra) {  // the return address is in another register, which may be saved
+      rule = row.rule(ra);
+      if (rule.kind == Kind::unspecified || rule.kind == Kind::same) rule = RegRule::in_reg(ra);
+    }
+    const bool is_owed = reg.dwarf == arch.ra || (machine_.preserved >> place & 1) != 0;
+    if (is_owed || rule.kind != Kind::unspecified) add_register(reg.dwarf, rule);
+  }
+}
+
+void ClaimedRows::add_register(RegNum reg, const RegRule& rule) {
+  if (rule.kind == Kind::undefined) return;
+  RegisterClaim claim{.reg = reg, .place = machine_.place(reg), .kind = rule.kind};
+  if (rule.kind == Kind::unspecified) claim.kind = Kind::same;
+  const bool has_base = rule.kind == Kind::in_reg || rule.kind == Kind::at_reg || rule.kind == Kind::is_reg;
+  if (has_base) claim.base = machine_.place(rule.reg);
+  if (!rule.has_expression()) claim.offset = static_cast<std::int32_t>(rule.offset);
+  if ((has_base && claim.base == k_no_place) || (!rule.has_expression() && !fits(rule.offset)))
+    claim.kind = Kind::is_expression;
+  claims_.push_back(claim);
+}
+
+Judgement ClaimedRows::judge_cfa(const RowClaims& row, const CodeValues& values) const noexcept {
+  const RegNum sp = machine_.arch.sp;
+  if (row.cfa == RowClaims::Cfa::not_followed) return cannot_tell(CannotTell::expression, sp);
+  Value value = values.reg(row.cfa_base);
+  if (row.cfa == RowClaims::Cfa::deref) value = values.memory(value, row.cfa_offset, machine_.word);
+  const std::int32_t distance = row.cfa == RowClaims::Cfa::deref ? row.cfa_add : row.cfa_offset;
+  if (value.is_cfa(-std::int64_t{distance})) return {};
+  if (value.kind == Value::Kind::unknown || value.is_made()) return unknown_value(value, sp);
+  return {Verdict::disagrees, CannotTell::none, sp, value};
+}
+
+/// Returns the value in the place that the claim names.
+Value ClaimedRows::place_of_claim(const RegisterClaim& claim, const CodeValues& values) const noexcept {
+  switch (claim.kind) {
+    case Kind::same:
+      return values.reg(claim.place);
+    case Kind::in_reg:
+      return values.reg(claim.base);
+    case Kind::at_cfa:
+      return values.memory(Value::address(Value::Base::cfa, claim.offset), 0, machine_.word);
+    default:
+      return values.memory(values.reg(claim.base), claim.offset, machine_.word);
+  }
+}
+
+Judgement ClaimedRows::judge_register(const RegisterClaim& claim, const CodeValues& values) const noexcept {
+  const bool is_followed = claim.kind == Kind::same || claim.kind == Kind::in_reg || claim.kind == Kind::at_cfa ||
+                           claim.kind == Kind::at_reg;
+  if (!is_followed) return cannot_tell(CannotTell::expression, claim.reg);
+  const Value value = place_of_claim(claim, values);
+  if (value.is_entry(claim.place)) return {};
+  const bool in_memory = claim.kind == Kind::at_cfa || claim.kind == Kind::at_reg;
+  if (in_memory && value.kind == Value::Kind::other && values.is_scattered(claim.place))
+    return unknown_value(Value::unknown(), claim.reg);
+  if (value.kind == Value::Kind::unknown) return unknown_value(value, claim.reg);
+  return {Verdict::disagrees, CannotTell::none, claim.reg, value};
+}
+
+Judgement ClaimedRows::judge(const RowClaims& row, const CodeValues& values) const noexcept {
+  if (row.why != CannotTell::none) return cannot_tell(row.why);
+  if (row.is_outermost) return {};
+  Judgement worst = judge_cfa(row, values);
+  const bool has_cfa = worst.verdict == Verdict::agrees;
+  const auto consider = [&](const Judgement& judgement) {
+    if (judgement.verdict > worst.verdict) worst = judgement;
+  };
+  if (machine_.arch.sign_state != k_no_reg && row.signature != values.signature()) {
+    if (values.signature() == CodeValues::Signature::unknown)
+      consider(cannot_tell(CannotTell::paths_differ, machine_.arch.sign_state));
+    else
+      consider({Verdict::disagrees, CannotTell::none, machine_.arch.sign_state, {}});
+  }
+  for (const RegisterClaim& claim : claims_of(row)) {
+    if (worst.verdict == Verdict::disagrees) break;
+    if (claim.kind == Kind::at_cfa && !has_cfa) continue;  // it counts from the row's CFA, not from the true one
+    consider(judge_register(claim, values));
+  }
+  return worst;
+}
+
+CodeValues ClaimedRows::values_of(const RowClaims& row) const noexcept {
+  CodeValues values = CodeValues::none();
+  const auto at_cfa = [](std::int32_t offset) { return Value::address(Value::Base::cfa, offset); };
+  values.set_signature(row.signature);
+  if (row.cfa == RowClaims::Cfa::offset) values.put(row.cfa_base, at_cfa(-row.cfa_offset));
+  if (row.cfa == RowClaims::Cfa::deref) {
+    const Value base = Value::address(Value::Base::made, 0);
+    values.put(row.cfa_base, base);
+    values.store(base.plus(row.cfa_offset), machine_.word, at_cfa(-row.cfa_add));
+  }
+  for (const RegisterClaim& claim : claims_of(row)) {
+    const Value value = Value::entry(claim.place);
+    if (claim.kind == Kind::same) values.put(claim.place, value);
+    if (claim.kind == Kind::in_reg) values.put(claim.base, value);
+    if (claim.kind == Kind::at_cfa) values.store(at_cfa(claim.offset), machine_.word, value);
+    if (claim.kind == Kind::at_reg) values.store(values.reg(claim.base).plus(claim.offset), machine_.word, value);
+  }
+  return values;
+}
+
+bool ClaimedRows::is_entry_row(const RowClaims& row) const noexcept {
+  return judge(row, CodeValues::at_entry(machine_)).verdict == Verdict::agrees;
+}
+
+}  // namespace jitunwind::check_code
