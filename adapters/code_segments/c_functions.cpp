@@ -1,6 +1,7 @@
 // Memory for code that tools see in the C interface; sdk/c/code_segments.h.
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "jitunwind/adapters/code_segments/code_segments.h"
 #include "jitunwind/sdk/c/code_segments.h"
@@ -14,7 +15,8 @@ struct ju_code_segments {
   static constexpr jitunwind::c::Kind k_kind = jitunwind::c::Kind::code_segments;
 
   jitunwind::c::Kind kind = k_kind;
-  jitunwind::CodeSegments segments;
+  std::unique_ptr<jitunwind::CodeSegments> own;
+  jitunwind::CodeSegments& segments;
 };
 
 namespace {
@@ -34,6 +36,12 @@ ju_status commit(ju_code_segments* segments, Handle* handle, const ju_code* code
 
 void* pointer_to(jitunwind::Addr at) noexcept { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)); }
 
+ju_status hand_out(std::unique_ptr<jitunwind::CodeSegments> own, jitunwind::CodeSegments& segments,
+                   ju_code_segments** out) {
+  return jitunwind::c::hand_out(
+      std::unique_ptr<ju_code_segments>(new ju_code_segments{.own = std::move(own), .segments = segments}), out);
+}
+
 }  // namespace
 
 ju_status ju_code_new(const ju_code_options* options, ju_code_segments** segments, ju_error* error) {
@@ -46,18 +54,33 @@ ju_status ju_code_new(const ju_code_options* options, ju_code_segments** segment
     if (asked.text_bytes != 0) sizes.text_bytes = asked.text_bytes;
     if (asked.functions != 0) sizes.functions = asked.functions;
     sizes.changes_code = asked.changes_code != 0;
-    return jitunwind::c::hand_out(
-        std::unique_ptr<ju_code_segments>(new ju_code_segments{.segments = jitunwind::CodeSegments(sizes)}), segments);
+    auto own = std::make_unique<jitunwind::CodeSegments>(sizes);
+    jitunwind::CodeSegments& made = *own;
+    return hand_out(std::move(own), made, segments);
+  });
+}
+
+ju_status ju_code_of_environment(ju_code_segments** segments, ju_error* error) {
+  return answer(error, [&] {
+    if (!segments) return tell(error, JU_NULL_POINTER, "segments");
+    *segments = nullptr;
+    jitunwind::CodeSegments* const there = jitunwind::CodeSegments::of_environment();
+    return there == nullptr ? JU_OK : hand_out(nullptr, *there, segments);
   });
 }
 
 ju_status ju_code_free(ju_code_segments* segments) { return jitunwind::c::check_and_free(segments, "segments"); }
 
 ju_status ju_code_allocate(ju_code_segments* segments, size_t size, ju_code_room* room, ju_error* error) {
+  return ju_code_allocate_functions(segments, size, 0, 0, room, error);
+}
+
+ju_status ju_code_allocate_functions(ju_code_segments* segments, size_t size, size_t more_functions, size_t alignment,
+                                     ju_code_room* room, ju_error* error) {
   return answer(error, [&] {
     if (const ju_status bad = check(segments, "segments", error)) return bad;
     if (!room) return tell(error, JU_NULL_POINTER, "room");
-    const auto made = segments->segments.allocate(size);
+    const auto made = segments->segments.allocate(size, more_functions, alignment == 0 ? 16 : alignment);
     if (made) *room = {pointer_to(made->start), made->writable.data(), made->writable.size()};
     return tell(error, made, "size");
   });
@@ -70,6 +93,14 @@ ju_status ju_code_commit(ju_code_segments* segments, const ju_description* descr
 
 ju_status ju_code_commit_marks(ju_code_segments* segments, ju_builder* marks, const ju_code* code, ju_error* error) {
   return commit<jitunwind::c::AnyMarks>(segments, marks, code, error);
+}
+
+ju_status ju_code_publish(ju_code_segments* segments, const void* start, size_t size, ju_error* error) {
+  return answer(error, [&] {
+    if (const ju_status bad = check(segments, "segments", error)) return bad;
+    const jitunwind::Addr begin = reinterpret_cast<std::uintptr_t>(start);
+    return tell(error, segments->segments.publish({begin, begin + size}), "start");
+  });
 }
 
 ju_status ju_code_release(ju_code_segments* segments, const void* start, ju_error* error) {

@@ -40,6 +40,10 @@ ju_status ju_code_new(const ju_code_options* options, ju_code_segments** segment
 /** Releases all code of an allocator, and frees it. Null does nothing. It waits for the thread that opens a segment, so
     the caller must not have the dynamic linker's lock. Errors: bad_handle, freed_handle. */
 ju_status ju_code_free(ju_code_segments* segments);
+/** A handle of the allocator of a program that was started with JITUNWIND_PUBLISH=1 in its environment, by which code
+    generators publish that were not told to. Null, without error, in other programs. Free it with ju_code_free(), which
+    releases nothing: the allocator is there for good. Errors: null_pointer, out_of_memory. */
+ju_status ju_code_of_environment(ju_code_segments** segments, ju_error* error);
 
 /** Room for a function, whose bytes have two addresses. */
 typedef struct ju_code_room {
@@ -51,6 +55,11 @@ typedef struct ju_code_room {
 /** Allocates room for code of `size` bytes. Errors: null_pointer, bad_handle, freed_handle; e_range: 0 bytes, or more
     than 1 GiB; out_of_memory. */
 ju_status ju_code_allocate(ju_code_segments* segments, size_t size, ju_code_room* room, ju_error* error);
+/** Allocates room for code with at most `more_functions` that begin behind the room's start, at a multiple of
+    `alignment`; 0: 16. Errors: those of ju_code_allocate(); e_range: as many functions as bytes, or an alignment that
+   is not a power of two from 16 to 65536. */
+ju_status ju_code_allocate_functions(ju_code_segments* segments, size_t size, size_t more_functions, size_t alignment,
+                                     ju_code_room* room, ju_error* error);
 
 /** Registers and publishes code whose bytes were written. `code->start` is that of a room, and `code->size` at most the
     room's. The description may be freed afterwards. Code that is registered but cannot be published is no error:
@@ -61,6 +70,12 @@ ju_status ju_code_commit(ju_code_segments* segments, const ju_description* descr
 /** Does the same with what marks have recorded, and forgets it. Errors: those of ju_code_commit() and
     ju_register_marks(). */
 ju_status ju_code_commit_marks(ju_code_segments* segments, ju_builder* marks, const ju_code* code, ju_error* error);
+
+/** Publishes what is registered in a stretch of a room by other means than ju_code_commit(). Functions of one room are
+    published in the order of their addresses, by one call or by several. The caller cancels their registrations, and
+    then releases the room. Code that cannot be published is no error: ju_code_status_get() tells. Errors: null_pointer,
+    bad_handle, freed_handle; not_registered: no room has this code, or ju_code_commit() gave it code. */
+ju_status ju_code_publish(ju_code_segments* segments, const void* start, size_t size, ju_error* error);
 
 /** Takes the code at this start back, as ju_cancel() does: its room may have other code when this returns. Errors:
     null_pointer, bad_handle, freed_handle; not_registered: no room begins there; in_signal_handler, after which nothing

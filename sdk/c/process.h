@@ -94,6 +94,18 @@ ju_status ju_attach_perf(ju_error* error);
 /** Ends the files. */
 ju_status ju_detach_perf(ju_error* error);
 
+/** The code from this offset up to that of the next line is of this line. */
+typedef struct ju_source_line {
+  uint64_t offset;  /**< from the begin of the code */
+  const char* file; /**< null: not told */
+  uint32_t line;    /**< 0: the code is of no line */
+} ju_source_line;
+/** Writes the source lines of code that is registered next: perf takes those that precede it. The last line is that of
+    the rest. Does nothing if no dump is written. Errors: null_pointer; bad_string: the name of a file;
+   invalid_argument: more than 65536 lines. */
+ju_status ju_tell_perf_lines(const void* start, size_t size, const ju_source_line* lines, size_t count,
+                             ju_error* error);
+
 /** The state of perf's files at one moment. */
 typedef struct ju_perf_statistics {
   size_t struct_size; /**< sizeof(ju_perf_statistics) */

@@ -423,6 +423,9 @@ TEST(CBadInput, StringsWithoutEnd) {
   EXPECT_EQ(ju_describe(JU_CPU_HOST, pages + page - 5, &builder, &error), JU_BAD_STRING);
   for (const std::size_t at : {page, 2 * page - 1})
     EXPECT_EQ(ju_describe(JU_CPU_HOST, pages + at, &builder, &error), JU_BAD_STRING);
+  const ju_source_line line{0, pages + page - 5, 1};
+  EXPECT_EQ(ju_tell_perf_lines(pages, 16, &line, 1, &error), JU_BAD_STRING);
+  EXPECT_STREQ(error.place, "lines");
   const Builder good;
   EXPECT_EQ(ju_row_at(good, 0, pages + page - 5), JU_BAD_STRING);
   EXPECT_EQ(ju_row_at(good, 0, nullptr), JU_NULL_POINTER);

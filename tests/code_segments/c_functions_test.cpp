@@ -1,9 +1,12 @@
 // Code in segments by the C interface.
 #include <gtest/gtest.h>
 #include <jitunwind/c.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 
@@ -131,6 +134,69 @@ TEST(CCodeSegments, MarksForgetWhatIsRefused) {
   c_interface::describe_call(marks.handle);
   ASSERT_EQ(ju_code_commit_marks(segments.handle, marks.handle, &code, nullptr), JU_OK);
   EXPECT_TRUE(c_interface::is_complete(walked_through(room.start)));
+}
+
+/// Functions that are registered one by one, behind each other in one room.
+TEST(CCodeSegments, FunctionsOfOneRoomArePublished) {
+  const Segments segments;
+  const Described description;
+  ju_code_room room{};
+  constexpr std::size_t k_apart = 64;
+  ASSERT_EQ(ju_code_allocate_functions(segments.handle, 3 * k_apart, 2, 4096, &room, nullptr), JU_OK);
+  EXPECT_EQ(address(room.start) % 4096, 0u);
+  std::array<ju_registration*, 3> registrations{};
+  for (std::size_t i = 0; i < 3; ++i) {
+    std::memcpy(static_cast<char*>(room.writable) + i * k_apart, k_call, sizeof k_call);
+    const std::string name = "function " + std::to_string(i);
+    const ju_code code = code_at(static_cast<char*>(room.start) + i * k_apart, name.c_str());
+    ASSERT_EQ(ju_register(description.handle, &code, &registrations[i], nullptr), JU_OK);
+  }
+  EXPECT_EQ(segments.status().published, 0u);
+  ASSERT_EQ(ju_code_publish(segments.handle, room.start, 3 * k_apart, nullptr), JU_OK);
+  EXPECT_EQ(segments.status().published, 3u) << segments.status().why;
+  for (std::size_t i = 0; i < 3; ++i) {
+    char* const start = static_cast<char*>(room.start) + i * k_apart;
+    EXPECT_EQ(symbol_at(address(start) + 1), "function " + std::to_string(i));
+    EXPECT_EQ(LibgccSearch()(address(start) + 1), address(start));
+    EXPECT_TRUE(c_interface::is_complete(walked_through(start)));
+    EXPECT_EQ(ju_cancel(registrations[i], nullptr), JU_OK);
+  }
+  EXPECT_EQ(ju_code_release(segments.handle, room.start, nullptr), JU_OK);
+  EXPECT_EQ(symbol_at(address(room.start)), nullptr);
+  Error error;
+  EXPECT_EQ(ju_code_publish(segments.handle, room.start, 1, &error), JU_NOT_REGISTERED);
+  EXPECT_STREQ(error.place, "start");
+  EXPECT_EQ(ju_code_allocate_functions(segments.handle, 64, 0, 24, &room, nullptr), JU_E_RANGE);
+  EXPECT_EQ(ju_code_allocate_functions(segments.handle, 64, 64, 16, &room, nullptr), JU_E_RANGE);
+}
+
+/// The environment is read once, so children ask. A handle that was freed leaves the code there.
+TEST(CCodeSegments, HandlesOfTheEnvironmentLeaveItsAllocator) {
+  const auto in_child = [](bool publishes) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::unsetenv("JITUNWIND_PUBLISH");
+      if (publishes) ::setenv("JITUNWIND_PUBLISH", "1", 1);
+      ju_code_segments *first = nullptr, *second = nullptr;
+      if (ju_code_of_environment(&first, nullptr) != JU_OK || ju_code_of_environment(&second, nullptr) != JU_OK)
+        ::_exit(1);
+      if (first == nullptr) ::_exit(second == nullptr ? 2 : 3);
+      ju_code_room room;
+      if (ju_code_allocate(first, sizeof k_call, &room, nullptr) != JU_OK) ::_exit(4);
+      std::memcpy(room.writable, k_call, sizeof k_call);
+      const Described description;
+      const ju_code code = code_at(room.start, "of the environment");
+      if (ju_code_commit(first, description.handle, &code, nullptr) != JU_OK) ::_exit(5);
+      if (ju_code_free(first) != JU_OK || symbol_at(address(room.start)) != std::string("of the environment"))
+        ::_exit(6);
+      std::exit(ju_code_release(second, room.start, nullptr) == JU_OK && ju_code_free(second) == JU_OK ? 0 : 7);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  };
+  EXPECT_EQ(in_child(true), 0);
+  EXPECT_EQ(in_child(false), 2);
 }
 
 TEST(CCodeSegments, OptionsAreThoseOfCpp) {

@@ -240,6 +240,10 @@ T argument(Input& in) {
     static std::array<const ju_description*, k_most_items> all;
     for (const ju_description*& one : all) one = handle<ju_description>(in);
     return in.byte() < 0xf0 ? all.data() : nullptr;
+  } else if constexpr (std::is_same_v<T, const ju_source_line*>) {
+    static std::array<ju_source_line, k_most_items> lines;
+    for (ju_source_line& line : lines) line = {in.word(), text(in), in.byte()};
+    return in.byte() < 0xf0 ? lines.data() : nullptr;
   } else if constexpr (std::is_same_v<T, const void* const*>) {
     static std::array<const void*, k_most_items> types;
     for (const void*& type : types) type = in.byte() < 0x80 ? &typeid(int) : nullptr;

@@ -1,6 +1,7 @@
 // The map and the dump that are written for perf, read back by this library's readers. perf itself reads them in
 // tests/perf/CMakeLists.txt.
 #include <gtest/gtest.h>
+#include <jitunwind/c.h>
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -113,6 +114,17 @@ TEST(PerfFiles, LinesComeInFrontOfTheirCode) {
   EXPECT_EQ(line_at(0), "a.src:10");
   EXPECT_EQ(line_at(3), "a.src:10");
   EXPECT_EQ(line_at(frame.size() - 1), "b.src:12");
+  (void)frame.registration().cancel();
+  const auto* const code = reinterpret_cast<const void*>(frame.start());
+  const std::array<ju_source_line, 2> of_c{{{0, "c.src", 20}, {4, nullptr, 22}}};
+  ASSERT_EQ(ju_tell_perf_lines(code, frame.size(), of_c.data(), of_c.size(), nullptr), JU_OK);
+  frame.registration() = registered(frame.start(), "lined in C");
+  const auto by_c = loaded_by_dump(perf.dump());
+  ASSERT_EQ(by_c.size(), 2u);
+  EXPECT_EQ(by_c[1].lines.find(3)->file, "c.src");
+  EXPECT_EQ(by_c[1].lines.find(4)->line, 22u);
+  EXPECT_EQ(ju_tell_perf_lines(&of_c, 1, nullptr, 1, nullptr), JU_NULL_POINTER);
+  EXPECT_EQ(ju_tell_perf_lines(&of_c, 1, of_c.data(), SourceLines::k_most + 1, nullptr), JU_INVALID_ARGUMENT);
   EXPECT_TRUE(tell_perf_lines({0, 1}, {}));
   const std::vector<ToldLine> many(SourceLines::k_most + 1);
   EXPECT_EQ(tell_perf_lines({0, 1}, many).error().code, ErrorCode::invalid_argument);
