@@ -30,47 +30,60 @@ constexpr const char* k_framed = R"(
     c3          ret)";
 
 const Case k_cases[] = {
-    {"Framed", &arch::x86_64, k_framed,
+    {"Framed",
+     &arch::x86_64,
+     k_framed,
      R"(+0: cfa=rsp+8 ra=[cfa-8]
         +1: cfa=rsp+16 rbp=[cfa-16] ra=[cfa-8]
         +4: cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]
         +5: cfa=rbp+16 rbx=[cfa-24] rbp=[cfa-16] ra=[cfa-8]
         +c: cfa=rsp+8 ra=[cfa-8])",
      {}},
-    {"FramedBySpInstead", &arch::x86_64, k_framed,
+    {"FramedBySpInstead",
+     &arch::x86_64,
+     k_framed,
      R"(+0: cfa=rsp+8 ra=[cfa-8]
         +1: cfa=rsp+16 rbp=[cfa-16] ra=[cfa-8]
         +5: cfa=rsp+24 rbx=[rbp-8] rbp=[cfa-16] ra=[cfa-8]
         +b: cfa=rsp+16 rbp=[cfa-16] ra=[cfa-8]
         +c: cfa=rsp+8 ra=[cfa-8])",
      {}},
-    {"SaveNotDescribed", &arch::x86_64, k_framed,
+    {"SaveNotDescribed",
+     &arch::x86_64,
+     k_framed,
      R"(+0: cfa=rsp+8 ra=[cfa-8]
         +1: cfa=rsp+16 rbp=[cfa-16] ra=[cfa-8]
         +4: cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]
         +c: cfa=rsp+8 ra=[cfa-8])",
      {"0xa: the row says rbx=same, but rbx was overwritten, since the instruction at 0x5"}},
-    {"PushNotDescribed", &arch::x86_64, k_framed,
+    {"PushNotDescribed",
+     &arch::x86_64,
+     k_framed,
      R"(+0: cfa=rsp+8 ra=[cfa-8]
         +4: cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]
         +5: cfa=rbp+16 rbx=[cfa-24] rbp=[cfa-16] ra=[cfa-8]
         +c: cfa=rsp+8 ra=[cfa-8])",
      {"0x1: the row says cfa=rsp+8, but rsp is cfa-16, since the instruction at 0x0"}},
-    {"WrongSlot", &arch::x86_64, k_framed,
+    {"WrongSlot",
+     &arch::x86_64,
+     k_framed,
      R"(+0: cfa=rsp+8 ra=[cfa-8]
         +1: cfa=rsp+16 rbp=[cfa-16] ra=[cfa-8]
         +4: cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]
         +5: cfa=rbp+16 rbx=[cfa-32] rbp=[cfa-16] ra=[cfa-8]
         +c: cfa=rsp+8 ra=[cfa-8])",
      {"0x5: the row says rbx=[cfa-32], but that word was not stored"}},
-    {"SlotOfAnotherRegister", &arch::x86_64, k_framed,
+    {"SlotOfAnotherRegister",
+     &arch::x86_64,
+     k_framed,
      R"(+0: cfa=rsp+8 ra=[cfa-8]
         +1: cfa=rsp+16 rbp=[cfa-16] ra=[cfa-8]
         +4: cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]
         +5: cfa=rbp+16 rbx=[cfa-16] rbp=[cfa-16] ra=[cfa-8]
         +c: cfa=rsp+8 ra=[cfa-8])",
      {"0x5: the row says rbx=[cfa-16], but that word holds the caller's rbp, since the instruction at 0x0"}},
-    {"Realigned", &arch::x86_64,
+    {"Realigned",
+     &arch::x86_64,
      R"(4c 8d 54 24 08   lea r10,[rsp+8]
         48 83 e4 e0      and rsp,-32
         41 ff 72 f8      push qword [r10-8]
@@ -91,7 +104,8 @@ const Case k_cases[] = {
         +18: cfa=r10 ra=[cfa-8]
         +1c: cfa=rsp+8 ra=[cfa-8])",
      {}},
-    {"CallThatDoesNotReturn", &arch::x86_64,
+    {"CallThatDoesNotReturn",
+     &arch::x86_64,
      R"(85 ff            test edi,edi
         74 0a            je +0xe
         48 83 ec 08      sub rsp,8
@@ -102,39 +116,55 @@ const Case k_cases[] = {
         +8: cfa=rsp+16 ra=[cfa-8]
         +e: cfa=rsp+8 ra=[cfa-8])",
      {}},
-    {"PartWithAFrame", &arch::x86_64, "5b pop rbx\nc3 ret",
-     "+0: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n+1: cfa=rsp+8 ra=[cfa-8]", {}, 1},
+    {"PartWithAFrame",
+     &arch::x86_64,
+     "5b pop rbx\nc3 ret",
+     "+0: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n+1: cfa=rsp+8 ra=[cfa-8]",
+     {},
+     1},
     {"Outermost", &arch::x86_64, "31 ed xor ebp,ebp\n58 pop rax\nf4 hlt", "+0: cfa=rsp+8 ra=undefined", {}},
-    {"JumpTable", &arch::x86_64,
+    {"JumpTable",
+     &arch::x86_64,
      R"(53      push rbx
         ff e0   jmp rax
         5b      pop rbx
         c3      ret)",
-     "+0: cfa=rsp+8 ra=[cfa-8]\n+1: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n+4: cfa=rsp+8 ra=[cfa-8]", {}, 1},
-    {"OtherFrameBehindJump", &arch::x86_64,
+     "+0: cfa=rsp+8 ra=[cfa-8]\n+1: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n+4: cfa=rsp+8 ra=[cfa-8]",
+     {},
+     1},
+    {"OtherFrameBehindJump",
+     &arch::x86_64,
      R"(53      push rbx
         ff e0   jmp rax
         5b      pop rbx
         c3      ret)",
      "+0: cfa=rsp+8 ra=[cfa-8]\n+1: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n"
      "+3: cfa=rsp+24 rbx=[cfa-24] ra=[cfa-8]\n+4: cfa=rsp+16 ra=[cfa-8]",
-     {"0x3: cannot tell: only indirect jumps lead there"}, 1},
-    {"JumpIntoAnInstruction", &arch::x86_64,
+     {"0x3: cannot tell: only indirect jumps lead there"},
+     1},
+    {"JumpIntoAnInstruction",
+     &arch::x86_64,
      R"(85 ff            test edi,edi
         74 01            je +5
         b8 c3 90 90 90   mov eax,...: +5 is ret
         c3               ret)",
      "+0: cfa=rsp+8 ra=[cfa-8]",
      {"0x5: cannot tell: a jump leads into the middle of an instruction"}},
-    {"JumpBehindAPrefix", &arch::x86_64,
+    {"JumpBehindAPrefix",
+     &arch::x86_64,
      R"(85 ff        test edi,edi
         74 01        je +5
         f0 ff 00     lock inc [rax]
         c3           ret)",
-     "+0: cfa=rsp+8 ra=[cfa-8]", {}},
-    {"Data", &arch::x86_64, "c3 ret\n06 06", "+0: cfa=rsp+8 ra=[cfa-8]",
+     "+0: cfa=rsp+8 ra=[cfa-8]",
+     {}},
+    {"Data",
+     &arch::x86_64,
+     "c3 ret\n06 06",
+     "+0: cfa=rsp+8 ra=[cfa-8]",
      {"0x1: cannot tell: an unknown instruction, or data"}},
-    {"SignedReturnAddress", &arch::aarch64,
+    {"SignedReturnAddress",
+     &arch::aarch64,
      R"(3f 23 03 d5   paciasp
         fd 7b be a9   stp x29,x30,[sp,#-32]!
         fd 03 00 91   mov x29,sp
@@ -152,13 +182,18 @@ const Case k_cases[] = {
         +20: cfa=sp ra_sign_state=1
         +24: cfa=sp)",
      {}},
-    {"SignatureNotDescribed", &arch::aarch64, "3f 23 03 d5 paciasp\nbf 23 03 d5 autiasp\nc0 03 5f d6 ret", "+0: cfa=sp",
+    {"SignatureNotDescribed",
+     &arch::aarch64,
+     "3f 23 03 d5 paciasp\nbf 23 03 d5 autiasp\nc0 03 5f d6 ret",
+     "+0: cfa=sp",
      {"0x4: the row says that the return address is not signed, but it is"}},
-    {"LinkRegisterLost", &arch::aarch64, "00 00 00 94 bl\nc0 03 5f d6 ret", "+0: cfa=sp",
+    {"LinkRegisterLost",
+     &arch::aarch64,
+     "00 00 00 94 bl\nc0 03 5f d6 ret",
+     "+0: cfa=sp",
      {"0x4: the row says x30=same, but x30 was overwritten, since the instruction at 0x0"}},
     {"NoRow", &arch::x86_64, "90 nop\nc3 ret", "", {"0x0: cannot tell: the description has no row there"}, 1},
-    {"OtherCpu", &arch::riscv, "82 80 ret", "+0: cfa=sp",
-     {"0x0: cannot tell: instructions of this CPU are not read"}},
+    {"OtherCpu", &arch::riscv, "82 80 ret", "+0: cfa=sp", {"0x0: cannot tell: instructions of this CPU are not read"}},
 };
 
 class Checked : public testing::TestWithParam<Case> {};

@@ -9,7 +9,8 @@ std::vector<std::byte> code_bytes(std::string_view text) {
   std::istringstream lines{std::string(text)};
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
-    for (std::string word; words >> word && word.size() == 2 && word.find_first_not_of("0123456789abcdef") == word.npos;)
+    for (std::string word;
+         words >> word && word.size() == 2 && word.find_first_not_of("0123456789abcdef") == word.npos;)
       bytes.push_back(static_cast<std::byte>(std::stoul(word, nullptr, 16)));
   }
   return bytes;

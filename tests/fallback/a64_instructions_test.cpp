@@ -139,7 +139,8 @@ std::uint64_t written(const MachineInstruction& i) {
   std::uint64_t all = i.written;
   if (i.effect == Effect::set || i.effect == Effect::load) all |= bit(i.reg);
   if (i.effect == Effect::load) all |= bit(i.second);
-  if (i.step != 0) all |= bit(i.base);
+  const bool moves_base = i.effect == Effect::store || i.effect == Effect::load;
+  if (moves_base && i.step != 0) all |= bit(i.base);
   if (i.effect == Effect::call) all |= bit(k_link);
   if (key_of(i) != SigningKey::any) all |= bit(k_link);
   return all;
@@ -260,6 +261,8 @@ class Comparison {
         key_of(ours) != key_of(theirs.name))
       return "signature";
     if (frame.exists()) return frame.is(ours) ? "" : "frame operation";
+    if (ours.effect == Effect::number) return text_of_number(ours) == theirs.text ? "" : "number";
+    if (ours.effect == Effect::set && ours.index != k_no_reg) return text_of_sum(ours) == theirs.text ? "" : "sum";
     if (ours.effect == Effect::set || ours.effect == Effect::load || ours.effect == Effect::store)
       return "no frame operation";
     if (flow == Effect::none) return is_flow(ours.effect) ? "no flow" : "";
@@ -271,6 +274,16 @@ class Comparison {
       return ours.operand.kind == JumpOperand::Kind::value && ours.operand.base == base ? "" : "register of a target";
     }
     return llvm_.target(theirs, at) == ours.target ? "" : "target";
+  }
+  /// MOVK has a number of 16 bits and a shift, the others have the whole number.
+  static std::string text_of_number(const MachineInstruction& i) {
+    const std::string reg = "x" + std::to_string(i.reg);
+    if (i.base == k_no_reg) return "mov " + reg + ", #" + std::to_string(i.amount);
+    const std::uint64_t bits = static_cast<std::uint64_t>(i.amount) >> i.step;
+    return "movk " + reg + ", #" + std::to_string(bits) + (i.step == 0 ? "" : ", lsl #" + std::to_string(i.step));
+  }
+  static std::string text_of_sum(const MachineInstruction& i) {
+    return std::string(i.step < 0 ? "sub" : "add") + " sp, sp, x" + std::to_string(i.index);
   }
   static bool is_flow(Effect effect) {
     return effect == Effect::ret || effect == Effect::call || effect == Effect::branch || effect == Effect::jump;

@@ -90,6 +90,7 @@ std::uint64_t written(const Decoded& d) {
 std::uint64_t written(const Mode& mode, const MachineInstruction& i) {
   std::uint64_t all = i.written;
   if (i.effect == Effect::pop || i.effect == Effect::load || i.effect == Effect::set) all |= bit(i.reg);
+  if (i.effect == Effect::exchange) all |= bit(i.reg) | bit(i.base);
   for (const Effect moves : {Effect::push, Effect::pop, Effect::leave, Effect::call, Effect::ret})
     if (i.effect == moves) all |= bit(mode.arch.sp);
   if (i.effect == Effect::leave) all |= bit(mode.arch.fp);
@@ -148,7 +149,7 @@ std::string target_difference(const Decoded& d, const MachineInstruction& i, Add
 bool is_right_frame_operation(const Decoded& d, const MachineInstruction& i) {
   const auto is_slot = [&](const ZydisDecodedOperand& o) {
     return o.type == ZYDIS_OPERAND_TYPE_MEMORY && d.general(o.mem.base) == i.base && o.mem.disp.value == i.amount &&
-           o.mem.index == ZYDIS_REGISTER_NONE;
+           (i.index == k_no_reg ? o.mem.index == ZYDIS_REGISTER_NONE : d.general(o.mem.index) == i.index);
   };
   const auto is_reg = [&](const ZydisDecodedOperand& o, RegNum reg) {
     return o.type == ZYDIS_OPERAND_TYPE_REGISTER && d.general(o.reg.value) == reg && o.size == d.mode.bits();

@@ -43,6 +43,19 @@ constexpr std::uint32_t bit_of_general_or_sp(unsigned code) {
   return code == k_x31 ? std::uint32_t{1} << k_x31 : bit_of_general(code);
 }
 
+/// MOVZ, MOVN, MOVK of 64 bits: numbers by which SP moves if they are too large for ADD and SUB.
+MachineInstruction number(Word word) {
+  const unsigned kind = word.field(29, 2), to = word.field(0, 5), shift = 16 * word.field(21, 2);
+  if (kind == 1) return {};
+  if (to == k_x31) return that_writes(0);
+  MachineInstruction out = with_effect(Effect::number, static_cast<RegNum>(to));
+  const std::uint64_t value = std::uint64_t{word.field(5, 16)} << shift;
+  out.amount = static_cast<std::int64_t>(kind == 0 ? ~value : value);
+  if (kind == 3) out.base = out.reg, out.step = static_cast<std::int32_t>(shift);
+  out.written = bit_of_general(to);
+  return out;
+}
+
 /// "Data Processing -- Immediate": ADD, SUB and the logical instructions without flags write SP, and those of memory
 /// tags do.
 MachineInstruction with_immediate(Word word) {
@@ -54,6 +67,7 @@ MachineInstruction with_immediate(Word word) {
     return with_effect(Effect::set, static_cast<RegNum>(to), word.bit(30) ? -amount : amount,
                        static_cast<RegNum>(from));
   }
+  if (word.is(0x9f80'0000, 0x9280'0000)) return number(word);
   // AUTIASPPC, AUTIBSPPC: the signature also covers the address of the instruction that signed.
   if (word.is(0xff80'0000, 0xf380'0000)) return {};
   return that_writes(adds || tags || combines ? bit_of_general_or_sp(to) : bit_of_general(to));
@@ -66,6 +80,13 @@ MachineInstruction with_registers(Word word) {
   const unsigned to = word.field(0, 5);
   const bool adds = word.is(0x3fe0'0000, 0x0b20'0000) || word.is(0xbfe0'e000, 0x9a00'2000);
   const bool tags = word.is(0xffe0'fc00, 0x9ac0'1000);
+  // ADD and SUB of a whole register, not shifted, to SP.
+  if (word.is(0xbfe0'fc1f, 0x8b20'601f) && word.field(5, 5) == k_x31 && word.field(16, 5) != k_x31) {
+    MachineInstruction out = with_effect(Effect::set, k_x31, 0, k_x31);
+    out.index = static_cast<RegNum>(word.field(16, 5));
+    out.step = word.bit(30) ? -1 : 1;
+    return out;
+  }
   return that_writes(adds || tags ? bit_of_general_or_sp(to) : bit_of_general(to));
 }
 
@@ -178,7 +199,7 @@ MachineInstruction with_vector(Word word) {
   const bool converts_fixed = word.is(0x7f20'0000, 0x1e00'0000) && operation < 2;
   const bool moves = word.is(0xbfe0'fc00, 0x0e00'2c00) || word.is(0xbfe0'fc00, 0x0e00'3c00);
   const bool writes_general = converts || converts_fixed || moves;
-  return that_writes(bit_of(vector(to)) | (writes_general ? bit_of_general(to) : 0));
+  return that_writes(writes_general ? bit_of_general(to) : bit_of(vector(to)));
 }
 
 MachineInstruction by_register(Effect effect, Word word) {

@@ -44,7 +44,9 @@ struct MachineInstruction {
     none,     ///< the stack stays, control continues
     push,     ///< SP -= amount; then a word of `reg` at SP, k_no_reg: of another source
     pop,      ///< `reg`, if there is one, = the word at SP; then SP += amount
-    set,      ///< reg = base + amount
+    set,      ///< reg = base + amount, or base + index * step if there is an index
+    number,   ///< reg = amount; or, if there is a base, which is reg, 16 of its bits are replaced, from bit `step` on
+    exchange,  ///< reg and base
     store,    ///< the words from base + amount on = reg, second; then base += step
     load,     ///< reg, second = the words from base + amount on; then base += step
     leave,    ///< SP = frame pointer; then as pop of the frame pointer
@@ -62,6 +64,7 @@ struct MachineInstruction {
   RegNum reg = k_no_reg;
   RegNum second = k_no_reg;
   RegNum base = k_no_reg;
+  RegNum index = k_no_reg;  ///< load: its value counts in the address, too
   std::int64_t amount = 0;
   Addr target = 0;  ///< 0: not in the code
   JumpOperand operand{};

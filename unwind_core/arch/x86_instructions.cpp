@@ -201,6 +201,12 @@ MachineInstruction move_between_registers(const Parts& p, unsigned reg, unsigned
 
 /// Accesses to words in which registers may be saved.
 MachineInstruction access(const Parts& p, Effect effect) {
+  const bool is_indexed = effect == Effect::load && p.is_whole() && p.has_base && p.has_index && !p.address_size;
+  if (is_indexed) {
+    MachineInstruction i = with_effect(effect, dwarf(p, p.reg), p.displacement, dwarf(p, p.base));
+    i.index = dwarf(p, p.index);
+    return i;
+  }
   if (p.is_whole() && is_slot(p)) return with_effect(effect, dwarf(p, p.reg), p.displacement, dwarf(p, p.base));
   return that_writes(written_by(p));
 }
@@ -291,6 +297,9 @@ MachineInstruction one_byte(const Parts& p, Addr next) {
       return arithmetic(p);
     case 0x89:
       return p.is_register() ? move_between_registers(p, p.rm, p.reg) : access(p, Effect::store);
+    case 0x87:
+      if (!p.is_register() || !p.is_whole()) return that_writes(written_by(p));
+      return with_effect(Effect::exchange, dwarf(p, p.reg), 0, dwarf(p, p.rm));
     case 0x8b:
       return p.is_register() ? move_between_registers(p, p.reg, p.rm) : access(p, Effect::load);
     case 0x8d:

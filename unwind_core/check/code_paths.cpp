@@ -8,7 +8,7 @@ namespace {
 using Effect = MachineInstruction::Effect;
 
 /// Each instruction is followed some times at most.
-constexpr std::uint64_t k_most_visits = 24;
+constexpr std::uint64_t k_most_visits = 32;
 
 }  // namespace
 
@@ -75,15 +75,18 @@ bool CodePaths::is_behind_last_call(const Path& path, const Judgement& judgement
   return path.called != k_no_head && judgement.verdict != Verdict::agrees && !rows_.are_equal(path.called, row);
 }
 
-/// Goes to a head, whose row must hold for every path that leads there.
+/// Goes to a head, whose row must hold for every path that leads there. Assumed values prove nothing of code that was
+/// judged before.
 void CodePaths::flow(const Path& path, std::uint32_t to) {
+  if (path.is_assumed && head_at_[to] < judged_) return;
+  if (!judges_ && path.called == k_no_head) return add_head(to, path.values, path.is_assumed);
   const std::uint32_t row = rows_.index_at(to);
   const Judgement judgement = rows_.judge(rows_[row], path.values);
   if (is_behind_last_call(path, judgement, row)) return;
-  const bool is_known = head_at_[to] != k_no_head && !heads_[head_at_[to]].is_assumed;
-  if (path.is_assumed && is_known) return;  // what was assumed proves nothing of other code
-  note(to, judgement, path.is_assumed);
-  add_head(to, path.values, path.is_assumed);
+  if (judges_)
+    note(to, judgement, path.is_assumed);
+  else
+    add_head(to, path.values, path.is_assumed);
 }
 
 void CodePaths::jump(const Path& path, const MachineInstruction& i) {
@@ -111,9 +114,11 @@ bool CodePaths::step(Path& path) {
   const std::uint32_t at = path.at;
   const RowClaims& current = rows_[row_];
   if (at < current.begin || at >= current.end) row_ = rows_.index_at(at);
-  const Judgement judgement = rows_.judge(rows_[row_], path.values);
-  if (is_behind_last_call(path, judgement, row_)) return false;
-  note(at, judgement, path.is_assumed);
+  if (judges_ || path.called != k_no_head) {
+    const Judgement judgement = rows_.judge(rows_[row_], path.values);
+    if (is_behind_last_call(path, judgement, row_)) return false;
+    if (judges_) note(at, judgement, path.is_assumed);
+  }
   const MachineInstruction i = read(at);
   if (i.length == 0) {
     if (at < bytes_.size()) unreached_ = CannotTell::unknown_instruction;
@@ -132,20 +137,24 @@ bool CodePaths::step(Path& path) {
 void CodePaths::follow(std::uint32_t index) {
   heads_[index].waits = false;
   Path path{heads_[index].offset, heads_[index].values, heads_[index].is_assumed, k_no_head};
-  while (steps_left_ != 0) {
-    --steps_left_;
+  if (path.at == 0) path.called = 0;  // gcc puts a nop in front of a landing pad that begins a part
+  for (; steps_left_ != 0; --steps_left_) {
     if (!step(path) || path.at >= bytes_.size()) return;
     if ((shapes_[path.at] & k_is_head) != 0 || head_at_[path.at] != k_no_head) return flow(path, path.at);
   }
   note(path.at, {Verdict::cannot_tell, CannotTell::too_long}, false);
 }
 
+/// Judges only when all states are final: before that, a loop may have been left in another turn than it ever is.
 void CodePaths::work() {
   while (!waiting_.empty()) {
     const std::uint32_t head = waiting_.back();
     waiting_.pop_back();
     follow(head);
   }
+  judges_ = true;
+  for (; judged_ < heads_.size(); ++judged_) follow(judged_);
+  judges_ = false;
 }
 
 /// Takes the state of a call or of an indirect jump whose frame is that of the row, else the row itself.

@@ -48,7 +48,7 @@ class CodePaths {
   struct Head {
     std::uint32_t offset;
     bool is_assumed;
-    bool waits = true;
+    bool waits;
     CodeValues values;
   };
   /// A path on its way.
@@ -89,6 +89,8 @@ class CodePaths {
   CannotTell unreached_ = CannotTell::no_path;  // why no path leads to code
   std::uint32_t row_ = 0;                       // of the last instruction
   std::uint32_t assumed_ = 0;
+  std::uint32_t judged_ = 0;  // number of heads
+  bool judges_ = false;
   std::uint64_t steps_left_;
 };
 

@@ -77,9 +77,12 @@ void CodeValues::drop_slots(Predicate predicate) noexcept {
 }
 
 /// Stores through other pointers are not followed: code that overwrites saved registers by one is broken itself.
-void CodeValues::store(const Value& address, std::int32_t word, Value value) noexcept {
+/// `is_of_frame`: the address counts from SP or from the frame pointer.
+void CodeValues::store(const Value& address, std::int32_t word, Value value, bool is_of_frame) noexcept {
   if (value.kind == Value::Kind::entry && !(address.is_address() && !address.is_made())) scattered_ |= bit(value.reg);
   if (!address.is_address()) return;
+  // A pointer may have been advanced in a loop, beyond what its register is known to be.
+  if (!is_of_frame && (value.kind == Value::Kind::other || find(address.base, address.offset))) return;
   value.since = now_;
   bool is_there = false;
   for (std::size_t i = 0; i < count_; ++i) {
@@ -140,10 +143,13 @@ void CodeValues::overwrite(std::uint32_t places, const Machine& machine) noexcep
 }
 
 void CodeValues::access(const MachineInstruction& i, const Machine& machine) noexcept {
-  const Value base = value_of(i.base, machine), first = base.plus(i.amount), second = first.plus(machine.word);
+  const Value base = value_of(i.base, machine);
+  const bool is_known = i.index == k_no_reg || !base.is_address();
+  const Value first = is_known ? base.plus(i.amount) : Value::unknown(), second = first.plus(machine.word);
   if (i.effect == Effect::store) {
-    store(first, machine.word, value_of(i.reg, machine));
-    if (i.second != k_no_reg) store(second, machine.word, value_of(i.second, machine));
+    const bool is_of_frame = i.base == machine.arch.sp || i.base == machine.arch.fp;
+    store(first, machine.word, value_of(i.reg, machine), is_of_frame);
+    if (i.second != k_no_reg) store(second, machine.word, value_of(i.second, machine), is_of_frame);
   } else {
     const Value one = memory(first, 0, machine.word), two = memory(second, 0, machine.word);
     if (i.reg != k_no_reg) set(i.reg, one, machine);
@@ -154,7 +160,9 @@ void CodeValues::access(const MachineInstruction& i, const Machine& machine) noe
 
 void CodeValues::forget_what_calls_change(const Machine& machine, std::uint32_t since) noexcept {
   now_ = since + 1;
-  overwrite(machine.passed, machine);
+  for (std::uint32_t places = machine.passed; places != 0; places &= places - 1)
+    registers_[static_cast<std::size_t>(std::countr_zero(places))] = Value::unknown();  // some callees preserve more
+  if (!machine.arch.ra_in_memory) overwrite(bit(machine.ra), machine);
   const Value& sp = registers_[machine.sp];
   if (sp.is_address()) drop_slots([&](const Slot& s) { return s.base == sp.base && s.offset < sp.offset; });
 }
@@ -179,12 +187,30 @@ void CodeValues::apply(const MachineInstruction& i, const Machine& machine, std:
       break;
     }
     case Effect::set:
-      set(i.reg, value_of(i.base, machine).plus(i.amount), machine);
+      if (i.index == k_no_reg)
+        set(i.reg, value_of(i.base, machine).plus(i.amount), machine);
+      else if (i.index == number_in_)
+        set(i.reg, value_of(i.base, machine).plus((number_ % (std::int64_t{1} << 40)) * i.step), machine);
+      else
+        set(i.reg, {}, machine);
+      break;
+    case Effect::number:
+      if (i.base == k_no_reg || i.base == number_in_) {
+        const std::uint64_t kept = static_cast<std::uint64_t>(number_) & ~(std::uint64_t{0xffff} << i.step);
+        number_ = i.base == k_no_reg ? i.amount : i.amount | static_cast<std::int64_t>(kept);
+        number_in_ = i.reg;
+      }
       break;
     case Effect::store:
     case Effect::load:
       access(i, machine);
       break;
+    case Effect::exchange: {
+      const Value value = value_of(i.reg, machine);
+      set(i.reg, value_of(i.base, machine), machine);
+      set(i.base, value, machine);
+      break;
+    }
     case Effect::call:
       forget_what_calls_change(machine, offset);
       break;
@@ -201,6 +227,8 @@ void CodeValues::apply(const MachineInstruction& i, const Machine& machine, std:
       break;
   }
   if (i.written != 0) overwrite(i.written, machine);
+  const bool keeps_number = i.effect == Effect::number || (i.effect == Effect::load && i.second != k_no_reg);
+  if (!keeps_number) number_in_ = k_no_reg;
 }
 
 bool CodeValues::same_frame_as(const CodeValues& other, const Machine& machine) const noexcept {

@@ -79,7 +79,7 @@ class CodeValues {
   Signature signature() const noexcept { return signature_; }
 
   void put(Place place, const Value& value) noexcept { registers_[place] = value; }
-  void store(const Value& address, std::int32_t word, Value value) noexcept;
+  void store(const Value& address, std::int32_t word, Value value, bool is_of_frame = true) noexcept;
   void set_signature(Signature signature) noexcept { signature_ = signature; }
 
   /// Applies the effect of the instruction at `offset`.
@@ -117,6 +117,10 @@ class CodeValues {
   Signature signature_ = Signature::none;
   std::uint32_t scattered_ = 0;
   std::uint32_t now_ = 0;
+  /// A number that the last instructions have put into a register. It is not known for long: registers that calls do
+  /// not preserve are not followed on every CPU.
+  RegNum number_in_ = k_no_reg;
+  std::int64_t number_ = 0;
 };
 
 }  // namespace jitunwind::check_code

@@ -41,7 +41,11 @@ class Transfer {
         if (i.reg != arch_.sp) state_.sp = plus(state_.sp, i.amount);
         break;
       case Effect::set:
-        set(i.reg, plus(value_of(i.base), i.amount));
+        set(i.reg, i.index == k_no_reg ? plus(value_of(i.base), i.amount) : StackPlace{});
+        break;
+      case Effect::exchange:
+        overwrite(i.reg);
+        overwrite(i.base);
         break;
       case Effect::store:
       case Effect::load:
@@ -78,7 +82,7 @@ class Transfer {
   }
 
   void access(const MachineInstruction& i) noexcept {
-    const StackPlace place = plus(value_of(i.base), i.amount);
+    const StackPlace place = i.index == k_no_reg ? plus(value_of(i.base), i.amount) : StackPlace{};
     const auto one = [&](RegNum reg, StackPlace at) {
       if (reg != k_no_reg) i.effect == Effect::store ? save(reg, at) : restore(reg, at);
     };
