@@ -57,7 +57,7 @@ typedef struct ju_code_room {
 ju_status ju_code_allocate(ju_code_segments* segments, size_t size, ju_code_room* room, ju_error* error);
 /** Allocates room for code with at most `more_functions` that begin behind the room's start, at a multiple of
     `alignment`; 0: 16. Errors: those of ju_code_allocate(); e_range: as many functions as bytes, or an alignment that
-   is not a power of two from 16 to 65536. */
+    is not a power of two from 16 to 65536. */
 ju_status ju_code_allocate_functions(ju_code_segments* segments, size_t size, size_t more_functions, size_t alignment,
                                      ju_code_room* room, ju_error* error);
 
