@@ -6,6 +6,7 @@
 
 #include "jitunwind/dyn_info/registry/registry_state_p.h"
 #include "jitunwind/dyn_info/registry/system_unwinder_seam_internal.h"
+#include "jitunwind/unwind_core/environment.h"
 #include "jitunwind/unwind_core/memory/local.h"
 #include "jitunwind/unwind_core/trace/counters.h"
 #include "jitunwind/unwind_core/trace/log.h"
@@ -59,16 +60,25 @@ constinit const LocalMemory k_log_memory;
   line.text(", at ").hex(error.at);
 }
 
+/// Runs before threads exist that might change the environment.
+[[gnu::constructor]] void check_by_environment() {
+  constexpr std::array<std::string_view, 2> k_words{"warn", "refuse"};
+  const std::uint32_t words = environment_words("JITUNWIND_CHECK", k_words);
+  if ((words & 1) != 0) add_to_log_words(k_check_warns);
+  if ((words & 2) != 0) add_to_log_words(k_check_refuses);
+}
+
 }  // namespace
 
-void log_to_be_registered(std::span<unw_dyn_info_t* const> batch) noexcept {
-  if (!logs(LogTopic::registry)) return;
+Status look_at_new(std::span<unw_dyn_info_t* const> batch) noexcept {
   for (const unw_dyn_info_t* di : batch)
-    if (NodePool::can_bind(di)) {
+    if (logs(LogTopic::registry) && NodePool::can_bind(di)) {
       log_descriptor(*di);
       log_overlap(*di);
       log_lost_personality(*di);
     }
+  const bool warns = (log_words() & k_check_warns) != 0, refuses = (log_words() & k_check_refuses) != 0;
+  return warns || refuses ? check_registrations(batch, refuses) : Done{};
 }
 
 void log_to_be_taken_out(const char* how, std::span<unw_dyn_info_t* const> batch) noexcept {

@@ -100,6 +100,7 @@ typedef enum ju_status {
   JU_ALREADY_REGISTERED = 120, /**< descriptor is registered already */
   JU_NOT_REGISTERED = 121,     /**< descriptor is not registered */
   JU_IN_SIGNAL_HANDLER = 122,  /**< registration interrupted by itself */
+  JU_CODE_DISAGREES = 123,     /**< a row says what the code does not do */
 
   /* Mistakes of C callers that C++ types forbid. */
   JU_NULL_POINTER = 140, /**< a pointer that must not be null is */

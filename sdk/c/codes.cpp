@@ -75,6 +75,7 @@ constexpr Remedy k_remedies[]{
     {JU_OUT_OF_RANGE, "Ask for the number of elements first."},
     {JU_OUT_OF_MEMORY, "Free something; nothing was changed."},
     {JU_IN_SIGNAL_HANDLER, "Call it outside of signal handlers, and not from a callback of a walk."},
+    {JU_CODE_DISAGREES, "Correct the description at the instruction that the line on standard error names."},
     {JU_ALREADY_REGISTERED, "Cancel it first."},
     {JU_NOT_REGISTERED, "A procedure is cancelled once."},
     {JU_W_UNBALANCED, "Say the missing pop or deallocate, or ju_ends_without_return()."},

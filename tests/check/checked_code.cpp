@@ -18,7 +18,7 @@ std::vector<std::byte> code_bytes(std::string_view text) {
 
 std::vector<std::string> findings_of(const CheckReport& report, const Arch& arch) {
   std::vector<std::string> all;
-  for (Finding finding : report.findings) {
+  for (CheckFinding finding : report.findings) {
     finding.range = {finding.range.begin - k_code, finding.range.end - k_code};
     if (finding.cause) *finding.cause -= k_code;
     all.push_back(text(finding, arch));

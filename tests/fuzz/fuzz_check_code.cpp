@@ -54,7 +54,7 @@ void expect_sound(const CheckReport& report, AddrRange code) {
   fuzz::check((report.verdict == Verdict::disagrees) == (report.disagreed != 0), "the worst counts");
   fuzz::check(report.findings.size() <= CheckReport::k_most_findings, "findings are few");
   Addr last = code.begin;
-  for (const Finding& finding : report.findings) {
+  for (const CheckFinding& finding : report.findings) {
     fuzz::check(finding.verdict != Verdict::agrees, "a finding is one");
     fuzz::check((finding.verdict == Verdict::cannot_tell) == (finding.why != CannotTell::none), "it has a reason");
     fuzz::check(finding.range.begin >= last && finding.range.begin < code.end, "findings are in the code, in order");
@@ -87,6 +87,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const fuzz::MemoryLimit limit(64 * size);
   const CheckReport report = check({arch, code, memory}, row_at);
   expect_sound(report, code);
-  for (const Finding& finding : report.findings) (void)text(finding, arch);
+  for (const CheckFinding& finding : report.findings) (void)text(finding, arch);
   return 0;
 }

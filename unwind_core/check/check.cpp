@@ -90,7 +90,7 @@ class Report {
       report_.has_more_findings = true;
       return;
     }
-    Finding finding;
+    CheckFinding finding;
     finding.range = range;
     finding.verdict = judgement.verdict;
     finding.why = judgement.why;
@@ -98,7 +98,7 @@ class Report {
     if (judgement.verdict == Verdict::disagrees) explain(judgement, finding);
     report_.findings.push_back(std::move(finding));
   }
-  void explain(const Judgement& judgement, Finding& out) {
+  void explain(const Judgement& judgement, CheckFinding& out) {
     FrameRow row;
     const Found found = row_at_(out.range.begin, row);
     if (!found || !*found) return;
@@ -208,10 +208,11 @@ CheckReport check(const Fde& fde, const CfiContext& context, const Memory& memor
   return check({context.arch, fde.range, memory}, row_of);
 }
 
-std::string text(const Finding& finding, const Arch& arch) {
-  std::array<char, 20> at;
-  const auto hex = [&](Addr address) {
-    std::snprintf(at.data(), at.size(), "0x%llx", static_cast<unsigned long long>(address));
+std::string text(const CheckFinding& finding, const Arch& arch, Addr start) {
+  const auto hex = [start](Addr address) {
+    std::array<char, 20> at;
+    std::snprintf(at.data(), at.size(), "%s0x%llx", start == 0 ? "" : "+",
+                  static_cast<unsigned long long>(address - start));
     return std::string(at.data());
   };
   std::string out = hex(finding.range.begin) + ": ";

@@ -56,7 +56,7 @@ struct CheckedCode {
 using RowAt = std::function<Found(Addr at, FrameRow& out)>;
 
 /// Adjacent instructions with the same verdict for the same reason.
-struct Finding {
+struct CheckFinding {
   AddrRange range;
   Verdict verdict = Verdict::cannot_tell;
   CannotTell why = CannotTell::none;
@@ -76,7 +76,7 @@ struct CheckReport {
   /// Places where the row itself was taken for what the code has done: the entry, if the first row is not that of a
   /// call, and code to which no path leads.
   std::uint32_t assumed = 0;
-  std::vector<Finding> findings;  ///< by address, at most k_most_findings
+  std::vector<CheckFinding> findings;  ///< by address, at most k_most_findings
   bool has_more_findings = false;
 
   static constexpr std::size_t k_most_findings = 64;
@@ -89,8 +89,9 @@ CheckReport check(const CheckedCode& code, const RowAt& rows);
 /// Compares the rows of one FDE.
 CheckReport check(const Fde& fde, const CfiContext& context, const Memory& memory);
 
-/// A text such as "0x401036: the row says cfa=rsp+24, but rsp is cfa-16, since 0x401034". Allocates.
-std::string text(const Finding& finding, const Arch& arch);
+/// A text such as "0x401036: the row says cfa=rsp+24, but rsp is cfa-16, since the instruction at 0x401034". If the
+/// code's first address is given, places are told as offsets from there, "+0x36". Allocates.
+std::string text(const CheckFinding& finding, const Arch& arch, Addr start = 0);
 
 }  // namespace jitunwind
 #pragma GCC visibility pop

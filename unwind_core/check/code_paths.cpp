@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "jitunwind/unwind_core/sort_by_internal.h"
+
 namespace jitunwind::check_code {
 namespace {
 
@@ -223,8 +225,10 @@ void CodePaths::follow_all() {
   work();
   assume_unreached();
   note_overlaps();
-  std::ranges::stable_sort(notes_, [](const Note& a, const Note& b) {
-    return a.offset != b.offset ? a.offset < b.offset : a.judgement.verdict > b.judgement.verdict;
+  // The worst of an instruction comes first.
+  sort_by(notes_, [](const Note& note) {
+    const auto better = static_cast<unsigned>(Verdict::disagrees) - static_cast<unsigned>(note.judgement.verdict);
+    return std::uint64_t{note.offset} << 2 | better;
   });
 }
 

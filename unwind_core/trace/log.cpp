@@ -47,7 +47,13 @@ int fd_of_environment() noexcept {
 
 void set_log(std::uint32_t topics, int fd) noexcept {
   fd_of_log.store(fd, std::memory_order_relaxed);
-  std::atomic_ref(log_topics).store(topics & k_all_log_topics, std::memory_order_relaxed);
+  std::atomic_ref<std::uint32_t> words(log_topics);
+  words.fetch_and(~k_all_log_topics, std::memory_order_relaxed);
+  words.fetch_or(topics & k_all_log_topics, std::memory_order_relaxed);
+}
+
+void add_to_log_words(std::uint32_t words) noexcept {
+  std::atomic_ref(log_topics).fetch_or(words, std::memory_order_relaxed);
 }
 
 int log_fd() noexcept { return fd_of_log.load(std::memory_order_relaxed); }

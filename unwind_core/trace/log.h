@@ -26,10 +26,12 @@ int log_fd() noexcept;
 
 extern constinit std::uint32_t log_topics;  // accessed atomically without <atomic>, which takes long to compile
 
+/// The topics, and words beyond them that registrations look at by the same load. Signal-safe.
+inline std::uint32_t log_words() noexcept { return __atomic_load_n(&log_topics, __ATOMIC_RELAXED); }
+void add_to_log_words(std::uint32_t words) noexcept;
+
 /// Takes one load. Signal-safe.
-inline bool logs(LogTopic topic) noexcept {
-  return (__atomic_load_n(&log_topics, __ATOMIC_RELAXED) & static_cast<std::uint32_t>(topic)) != 0;
-}
+inline bool logs(LogTopic topic) noexcept { return (log_words() & static_cast<std::uint32_t>(topic)) != 0; }
 
 /// Text of bounded length, made without allocation. A text that does not fit is cut. Signal-safe.
 class Line {

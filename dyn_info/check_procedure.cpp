@@ -1,0 +1,159 @@
+#include "jitunwind/dyn_info/check_procedure.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <functional>
+#include <new>
+#include <string_view>
+
+#include "jitunwind/dyn_info/directives/directive_run_internal.h"
+#include "jitunwind/dyn_info/directives/directives.h"
+#include "jitunwind/dyn_info/own_fde_internal.h"
+#include "jitunwind/dyn_info/procedure_rows_p.h"
+#include "jitunwind/dyn_info/registry/registry_state_p.h"
+#include "jitunwind/unwind_core/address_space.h"
+#include "jitunwind/unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/modules/local_modules.h"
+#include "jitunwind/unwind_core/trace/log.h"
+
+namespace jitunwind {
+namespace {
+
+constinit const LocalMemory k_memory;
+
+/// The rows of one descriptor, in ascending order at the cost of one lookup of the last one.
+class RowsOfProcedure {
+ public:
+  RowsOfProcedure(const unw_dyn_info_t& info, const Arch& arch)
+      : info_(info),
+        arch_(arch),
+        sources_{&dyn_row_source()},
+        space_{arch, k_memory, local_modules(), sources_, {}},
+        parts_(parts_of_registered(info)),
+        run_(parts_.regions, regions_of(info), {info.start_ip, info.end_ip}, arch) {}
+
+  Found row_at(Addr at, FrameRow& out) {
+    if (info_.format != UNW_INFO_FORMAT_DYNAMIC) return table_row(at, out);
+    if (at < next_) return any_row(at, out);
+    DirectiveOutcome outcome(arch_);
+    if (const Status ran = run_.go_to(at, outcome); !ran) return ran.error();
+    next_ = outcome.range.end;
+    if (outcome.state.alias()) return any_row(at, out);
+    const Status made = make_row(outcome, out);
+    out.range = {at, outcome.range.end};
+    if (!made) return made.error();
+    return true;
+  }
+
+ private:
+  static Addr regions_of(const unw_dyn_info_t& info) noexcept {
+    return info.format == UNW_INFO_FORMAT_DYNAMIC ? reinterpret_cast<std::uintptr_t>(info.u.pi.regions) : 0;
+  }
+  Found any_row(Addr at, FrameRow& out) {
+    MemoryWindow window;
+    Lookup lookup(space_, CodeAddress::interrupted(at), window);
+    const Found found = described_row(info_, lookup, out);
+    out.range = {at, at + 1};
+    return found;
+  }
+  Found table_row(Addr at, FrameRow& out) {
+    MemoryWindow window;
+    CfiContext context{arch_};
+    context.data_base = info_.gp;
+    Fde fde;
+    const Found found = find_own_fde(info_, at, arch_, window, fde);
+    if (!found || !*found) return found;
+    const Status row = jitunwind::row_at(fde, context, at, out);
+    if (!row) return row.error();
+    return true;
+  }
+
+  const unw_dyn_info_t& info_;
+  const Arch& arch_;
+  std::array<const RowSource*, 1> sources_;
+  AddressSpace space_;
+  DescriptionParts parts_;
+  DirectiveRun run_;
+  Addr next_ = 0;
+};
+
+/// The mistakes that were told: each is told once, though many procedures have its shape.
+class ToldMistakes {
+ public:
+  /// False: it was there. A mistake for which there is no room is told again.
+  bool add(std::uint64_t mistake) noexcept {
+    for (std::size_t i = 0; i < k_tries; ++i) {
+      std::uint64_t known = 0;
+      if (told_[(mistake + i) % told_.size()].compare_exchange_strong(known, mistake)) return true;
+      if (known == mistake) return false;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t k_tries = 16;
+  std::array<std::atomic<std::uint64_t>, 1024> told_{};
+};
+constinit ToldMistakes told_mistakes;
+
+/// `mistake`: its text with offsets in the procedure, by which mistakes of one shape are one.
+void tell(const unw_dyn_info_t& info, const std::string& mistake, std::uint64_t disagreed) noexcept {
+  if (!told_mistakes.add(std::hash<std::string>()(mistake) | 1)) return;
+  Line line;
+  line.text("jitunwind: JITUNWIND_CHECK: ");
+  std::array<char, 120> name;
+  MemoryWindow window;
+  ProcedureName written;
+  const Found named =
+      info.u.pi.name_ptr == 0 ? Found(false) : read_name(k_memory, info.u.pi.name_ptr, name, window, written);
+  if (named && *named) line.foreign(name.data()).text(" ");
+  line.range(info.start_ip, info.end_ip).text(" ").text(mistake);
+  if (disagreed > 1) line.text("; ").number(disagreed).text(" instructions");
+  line.write_to(STDERR_FILENO);
+}
+
+/// Error: the code does something else than the row at Error::at says.
+Status check_one(const unw_dyn_info_t& info, const Arch& arch) {
+  const CheckReport report = check(info);
+  const auto wrong = std::ranges::find(report.findings, Verdict::disagrees, &CheckFinding::verdict);
+  if (wrong == report.findings.end()) return Done{};
+  tell(info, text(*wrong, arch, info.start_ip), report.disagreed);
+  return Error{ErrorCode::code_disagrees, wrong->range.begin, "JITUNWIND_CHECK: a row says what the code does not do"};
+}
+
+}  // namespace
+
+CheckReport check(const unw_dyn_info_t& info) {
+  const Arch& arch = *host_arch();
+  MemoryWindow window;
+  CfiContext context{arch};
+  Fde fde;
+  if (info.format != UNW_INFO_FORMAT_DYNAMIC) {
+    context.data_base = info.gp;
+    const Found found = find_own_fde(info, info.start_ip, arch, window, fde);
+    const bool is_all = found && *found && fde.range.begin == info.start_ip && fde.range.end == info.end_ip;
+    if (is_all) return check(fde, context, k_memory);
+  }
+  RowsOfProcedure rows(info, arch);
+  return check({arch, {info.start_ip, info.end_ip}, k_memory},
+               [&](Addr at, FrameRow& out) { return rows.row_at(at, out); });
+}
+
+Status check_registrations(std::span<unw_dyn_info_t* const> batch, bool refuses) noexcept {
+  if (!host_arch()) return Done{};
+  for (const unw_dyn_info_t* di : batch) {
+    if (!NodePool::can_bind(di) || di->start_ip >= di->end_ip) continue;
+    try {
+      const Status right = check_one(*di, *host_arch());
+      if (!right && refuses) return right;
+    } catch (const std::bad_alloc&) {
+      continue;  // the registration itself says so, if it needs memory
+    }
+  }
+  return Done{};
+}
+
+}  // namespace jitunwind
