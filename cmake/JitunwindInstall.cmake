@@ -72,7 +72,7 @@ endforeach()
 install(TARGETS jitunwind_itt_shared LIBRARY COMPONENT jitunwind_runtime NAMELINK_SKIP)
 
 install(FILES ${PROJECT_SOURCE_DIR}/sdk/bindings/python/jitunwind.py DESTINATION ${CMAKE_INSTALL_DATADIR}/jitunwind/python)
-foreach(adapter IN ITEMS code_segments system_unwinder gdb_jit perf listen)
+foreach(adapter IN ITEMS code_segments system_unwinder gdb_jit perf jit_header listen)
   install_headers(adapters/${adapter} jitunwind/adapters/${adapter})
   install_headers(adapters/${adapter}/include .)
 endforeach()

@@ -1,14 +1,14 @@
-/* A JIT that is not linked to jitunwind, and uses it where it is loaded: LD_PRELOAD=libjitunwind.so.1 switches it on.
-   Its build needs the headers alone. x86-64, C99. */
+/* A JIT that has jitunwind_jit.h among its own sources, and nothing else of jitunwind. JITUNWIND=1 in the environment
+   switches the library on. x86-64, C99. */
 #define _GNU_SOURCE
 #include <execinfo.h>
-#include <jitunwind/c_weak.h>
+#include <jitunwind_jit.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
 /* long twice(void (*watch)(void), long n) */
-static const unsigned char code[] = {
+static const unsigned char bytes[] = {
     0x53,                   /* push rbx */
     0x48, 0x89, 0xf3,       /* mov rbx,rsi */
     0xff, 0xd7,             /* call rdi */
@@ -17,27 +17,27 @@ static const unsigned char code[] = {
     0xc3,                   /* ret */
 };
 
-/* Null without the library: the JIT then works as before. */
-static ju_registration* make_known(const void* start) {
-  ju_registration* registration = NULL;
-  ju_description* description = NULL;
-  ju_builder* frame = NULL;
-  ju_code place;
-  if (!ju_available()) return NULL;
-  ju_describe(JU_CPU_HOST, "twice", &frame, NULL);
-  ju_push(frame, 0, 1, JU_X86_64_RBX);
-  ju_pop(frame, -2, -1, JU_X86_64_RBX);
-  ju_code_init(&place, start, sizeof code);
-  if (ju_build(frame, &description, NULL) == JU_OK) ju_register(description, &place, &registration, NULL);
-  ju_description_free(description);
-  ju_builder_free(frame);
-  return registration;
+/* All functions of this compiler save the same register. */
+static const ju_jit_mark marks[] = {
+    {JU_JIT_PUSH, JU_JIT_X86_64(3), 0, 1, 0}, /* rbx, behind the first byte */
+    {JU_JIT_POP, JU_JIT_X86_64(3), 0, -1, 0}, /* and in front of the last one */
+};
+static ju_jit_frame frame = {marks, 2, 1, NULL, NULL};
+
+static ju_jit_known* make_known(const void* start, size_t size, const char* name) {
+  const ju_jit_code code = JU_JIT_CODE(start, size, name, &frame);
+  ju_jit_known* known = NULL;
+  ju_jit_error error;
+  error.struct_size = sizeof error;
+  const int result = ju_jit_announce(&code, &known, &error);
+  if (result > 0) fprintf(stderr, "%s: %s\n", name, error.text); /* negative ones: there is no library to tell */
+  return known;
 }
 
 static void watch(void) {
   void* frames[16];
   const int count = backtrace(frames, 16); /* this function, the code, and then what called it */
-  printf("%s: backtrace() %s\n", ju_available() ? "loaded" : "not loaded", count > 2 ? "goes on" : "ends at the code");
+  printf("%s: backtrace() %s\n", ju_jit_wanted() ? "loaded" : "not loaded", count > 2 ? "goes on" : "ends at the code");
 }
 
 int main(void) {
@@ -45,12 +45,12 @@ int main(void) {
   void* const memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   long (*twice)(void (*)(void), long);
   if (memory == MAP_FAILED) return 1;
-  memcpy(memory, code, sizeof code);
+  memcpy(memory, bytes, sizeof bytes);
   if (mprotect(memory, size, PROT_READ | PROT_EXEC) != 0) return 1;
-  ju_registration* const registration = make_known(memory);
+  ju_jit_known* const known = make_known(memory, sizeof bytes, "twice");
   memcpy(&twice, &memory, sizeof twice);
   const long result = twice(watch, 21);
-  if (registration != NULL) ju_cancel(registration, NULL); /* before the code is freed */
+  ju_jit_take_back(known, NULL); /* before the code is freed */
   munmap(memory, size);
   return result == 42 ? 0 : 1;
 }

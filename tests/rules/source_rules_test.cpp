@@ -128,7 +128,7 @@ Violations headers_without_cstdint(const SourceFile& file) {
 
 bool is_public_cpp_header(const SourceFile& file) {
   const auto in = [&](const char* folder) { return file.path.rfind(folder, 0) == 0; };
-  const bool c_header = in("sdk/c/") || in("sdk/compat/") || in("sdk/uwx/") ||
+  const bool c_header = in("sdk/c/") || in("sdk/compat/") || in("sdk/uwx/") || in("adapters/jit_header/include/") ||
                         file.path == "sdk/include/jitunwind/c.h" || file.path == "dyn_info/libunwind-dynamic.h";
   return file.has_extension(".h") && !file.is_private() && !c_header && layer_of(file.path) < k_first_of_last_group;
 }

@@ -1,0 +1,494 @@
+/* jitunwind_jit.h tells jitunwind of code that a JIT compiler makes, in processes that have jitunwind. Copy this file
+   into the JIT's own sources. It is C99 and C++17, and links nothing: the library is found at run time. C libraries
+   before glibc 2.34 have dlopen() in -ldl. docs/jit_header.md has the manual.
+
+   A call is three instructions if there is no library: a load, a test, a branch. The first call of a program or shared
+   object looks for one that is loaded. Else JITUNWIND=1 or JITUNWIND=/path/to/library in the environment loads one,
+   except in setuid programs. JITUNWIND=0 uses none. JITUNWIND=late and ju_jit_keep() keep announcements until a library
+   comes. If there is no library, then that is final until ju_jit_look() looks again.
+
+   Results are JU_JIT_OK, a negative number of this header, or a positive ju_status of the library. All functions are
+   thread-safe for different code. They do no harm in signal handlers, except that the first call belongs elsewhere,
+   since it loads a library.
+
+   SPDX-License-Identifier: MIT, https://spdx.org/licenses/MIT.html
+   Copyright (c) 2026 The jitunwind authors */
+#ifndef JITUNWIND_JIT_H
+#define JITUNWIND_JIT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#if defined(__linux__) && defined(__GNUC__) && !defined(JITUNWIND_JIT_OFF)
+#define JU_JIT_FINDS_LIBRARIES 1
+#include <dlfcn.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#endif
+/* The version of this file. Libraries serve all versions up to their own. */
+#define JU_JIT_VERSION 1
+enum {
+  JU_JIT_OK = 0,
+  JU_JIT_NO_LIBRARY = -1,    /* no library is there: nothing was done */
+  JU_JIT_FULL = -2,          /* not kept for a later library: the bound is reached */
+  JU_JIT_OLD_LIBRARY = -3,   /* the library is older than this header */
+  JU_JIT_NOT_LOADED = -4,    /* the file cannot be loaded, or is no library of jitunwind */
+  JU_JIT_OTHER_LIBRARY = -5, /* another library serves this program or shared object already */
+  JU_JIT_SWITCHED_OFF = -6,  /* by JITUNWIND=0 */
+  JU_JIT_BUSY = -7,          /* another thread hands this code to a library that has just come: ask again */
+  JU_JIT_BAD_CODE = -8,      /* range, size of the structure or strings are wrong, or there is no frame */
+  JU_JIT_NOT_KNOWN = -9,     /* nothing that was announced */
+  JU_JIT_IN_HANDLER = 122    /* the library's: this signal handler has interrupted it */
+};
+
+/* An instruction's effect on the frame, by the names of functions in sdk/c/describe.h, and its arguments. */
+enum ju_jit_does {
+  /* clang-format off */
+  JU_JIT_PUSH /* reg */, JU_JIT_PUSH_OTHER, JU_JIT_ENTER /* value */, JU_JIT_ALLOCATE /* value */,
+  JU_JIT_SET_FRAME_POINTER /* reg := SP + value */, JU_JIT_MOVE_FRAME_POINTER /* reg, value */,
+  JU_JIT_SAVE_AT_SP /* reg at [SP + value] */, JU_JIT_SAVE_AT_FP /* reg at [frame pointer + value] */,
+  JU_JIT_MOVE_TO /* other := reg */, JU_JIT_STORE_PAIR /* reg, other at [SP + value] */,
+  JU_JIT_STORE_PAIR_PRE /* the same, value < 0 */, JU_JIT_STORE_PRE /* reg, value < 0 */,
+  JU_JIT_SIGN_RETURN_ADDRESS, JU_JIT_REALIGN, JU_JIT_ALLOCATE_VARIABLE, JU_JIT_STORE_SP /* value */,
+  JU_JIT_RELOAD_SP /* value */, JU_JIT_POP /* reg */, JU_JIT_POP_OTHER, JU_JIT_DEALLOCATE /* value */,
+  JU_JIT_RESTORE_SP /* SP := reg + value */, JU_JIT_LEAVE, JU_JIT_RELOAD /* reg */, JU_JIT_RELOAD_PAIR /* reg, other */,
+  JU_JIT_LOAD_PAIR_POST /* reg, other, value > 0 */, JU_JIT_LOAD_POST /* reg, value > 0 */,
+  JU_JIT_AUTHENTICATE_RETURN_ADDRESS, JU_JIT_RESTORE, JU_JIT_CALLEE_POPS /* value */,
+  /* No instruction; `end` is not read. */
+  JU_JIT_REMEMBER, JU_JIT_ENDS_WITHOUT_RETURN,
+  /* The frame of other code: reg is at [SP + value], SP is value further up, behind `end`; 0 is in front of the first
+     instruction. */
+  JU_JIT_SPILL_SP_REL, JU_JIT_ADD_TO_SP,
+  JU_JIT_DOES_COUNT
+  /* clang-format on */
+};
+
+/* A register by its DWARF number; of x86-64 also by the number in instructions, rax = 0, rcx = 1, ... r15. */
+#define JU_JIT_X86_64(n) ((uint16_t)(0xfedcba9854673120u >> 4 * ((n)&15) & 15))
+
+typedef struct ju_jit_mark {
+  uint16_t does; /* enum ju_jit_does */
+  uint16_t reg, other;
+  int32_t end; /* offset behind the instruction; 0 and negative ones count from the code's end */
+  int64_t value;
+} ju_jit_mark;
+/* The way in which code builds its frame. A frame that serves many functions is checked once. It must stay until all of
+   their code is taken back, and ends with ju_jit_forget(). Any other one is read during the call alone, which checks
+   nothing of it but places and registers. */
+typedef struct ju_jit_frame {
+  const ju_jit_mark* marks; /* in the order of the instructions; may be empty: code that leaves the stack alone */
+  size_t mark_count;
+  int serves_many;
+  const void* personality; /* null: exceptions pass */
+  void* made;              /* the library's; null at first */
+} ju_jit_frame;
+typedef struct ju_jit_line {
+  uint64_t offset; /* from the start of the code; ascending */
+  uint32_t line;   /* 0: of no line */
+} ju_jit_line;
+typedef struct ju_jit_code {
+  size_t struct_size; /* sizeof(ju_jit_code) */
+  const void* start;
+  size_t size;
+  const char* name;     /* copied; null: none */
+  ju_jit_frame* frame;  /* null: `eh_frame` has it */
+  const void* eh_frame; /* CFI of the code as compilers make it: whole entries, resolved, in place until taken back */
+  size_t eh_frame_size;
+  const void* lsda; /* of frames with a personality routine; null: none */
+  void* user;       /* ju_frame_user() gives it */
+  const char* file; /* of the lines */
+  const ju_jit_line* lines;
+  size_t line_count;
+} ju_jit_code;
+#define JU_JIT_CODE(start, size, name, frame) \
+  { sizeof(ju_jit_code), start, size, name, frame, NULL, 0, NULL, NULL, NULL, NULL, 0 }
+/* Room for code: where it runs, where it is written, its size in bytes. */
+typedef struct ju_jit_room {
+  void *start, *writable;
+  size_t size;
+} ju_jit_room;
+/* Written by calls that fail while a library is there or awaited. Set struct_size. */
+typedef struct ju_jit_error {
+  size_t struct_size;
+  int code;
+  uint64_t at;
+  const char* remedy;
+  char place[64];
+  char text[512];
+} ju_jit_error;
+typedef struct ju_jit_status {
+  unsigned library; /* version, 10000 * major + 100 * minor + patch; 0: none serves this object */
+  size_t kept;      /* announcements that wait for a library */
+  size_t lost;      /* those that were not kept, beyond the bound */
+  size_t refused;   /* kept ones that the library refused when it came */
+  int refusal;      /* the code of the latest of these */
+} ju_jit_status;
+
+typedef struct ju_jit_known ju_jit_known; /* announced code */
+/* The functions of a library. Newer ones have more members at the end. */
+typedef struct ju_jit_table {
+  size_t struct_size;
+  unsigned library;
+  int (*announce)(const ju_jit_code* code, ju_jit_known** known, ju_jit_error* error);
+  int (*take_back)(ju_jit_known* known, ju_jit_error* error);
+  int (*forget)(ju_jit_frame* frame);
+  int (*allocate)(size_t size, ju_jit_room* room, ju_jit_error* error);
+  int (*commit)(const ju_jit_code* code, ju_jit_error* error);
+  int (*release)(const void* start, ju_jit_error* error);
+  const char* (*text)(int code);
+} ju_jit_table;
+/* The function that libraries export, ju_jit_functions(). Null: it is older than the header of that version. */
+typedef const ju_jit_table* ju_jit_functions_t(unsigned version);
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#ifdef JU_JIT_FINDS_LIBRARIES
+/* A program or shared object has the rest once, even if many of its sources include this file. The number in the names
+   is that of JU_JIT_VERSION. */
+#define JU_JIT_ONCE __attribute__((weak, visibility("hidden")))
+#define ju_jit_object ju_jit_object_1
+#define ju_jit_slow ju_jit_slow_1
+#define ju_jit_look ju_jit_look_1
+#define ju_jit_keep ju_jit_keep_1
+#define ju_jit_text ju_jit_text_1
+#define ju_jit_status_get ju_jit_status_get_1
+#define JU_JIT_LOAD(from) __atomic_load_n(&(from), __ATOMIC_SEQ_CST)
+#define JU_JIT_STORE(into, value) __atomic_store_n(&(into), value, __ATOMIC_SEQ_CST)
+#define JU_JIT_SWAP(word, from, to) __atomic_compare_exchange_n(word, from, to, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
+#define JU_JIT_ADD(to, value) (void)__atomic_fetch_add(&(to), value, __ATOMIC_SEQ_CST)
+
+typedef struct ju_jit_slot ju_jit_slot;
+typedef struct ju_jit_state {
+  const ju_jit_table* now;     /* where calls go; null: nowhere */
+  const ju_jit_table* library; /* null: none yet */
+  ju_jit_slot* slots;          /* null: nothing was kept yet */
+  size_t mapped, lost, refused;
+  int keeps, is_told, refusal;
+} ju_jit_state;
+extern JU_JIT_ONCE ju_jit_state ju_jit_object;
+/* Looks for a library again: null as the first call does, else the file `path` (or a name for the dynamic linker to
+   find). Hands it what was kept. JU_JIT_OK: one serves this object. Waits for the dynamic linker's lock. */
+JU_JIT_ONCE int ju_jit_look(const char* path, ju_jit_error* error);
+/* Keeps announcements from now on, if there is no library: 4096 at a time, and 4 MiB of those with more than some 400
+   bytes of marks, lines and names. Each one then looks for a loaded library again. */
+JU_JIT_ONCE void ju_jit_keep(void);
+/* A result's meaning, in a sentence; never null. */
+JU_JIT_ONCE const char* ju_jit_text(int code);
+JU_JIT_ONCE void ju_jit_status_get(ju_jit_status* status);
+
+#define JU_JIT_NOW __atomic_load_n(&ju_jit_object.now, __ATOMIC_RELAXED)
+#else /* Elsewhere nothing is announced. */
+#define JU_JIT_NOW ((const ju_jit_table*)NULL)
+static inline int ju_jit_look(const char* path, ju_jit_error* error) {
+  return (void)path, (void)error, JU_JIT_NO_LIBRARY;
+}
+static inline void ju_jit_keep(void) {}
+static inline const char* ju_jit_text(int code) { return code == JU_JIT_OK ? "no error" : "not in this build"; }
+static inline void ju_jit_status_get(ju_jit_status* status) {
+  const ju_jit_status none = {0, 0, 0, 0, 0};
+  *status = none;
+}
+#endif
+
+/* The calls. Each is three instructions without a library. */
+#define JU_JIT_CALL(call)                     \
+  const ju_jit_table* const now = JU_JIT_NOW; \
+  return now == NULL ? JU_JIT_NO_LIBRARY : call
+
+/* Whether announcements go anywhere: JITs without it need not collect marks. */
+static inline int ju_jit_wanted(void) { return JU_JIT_NOW != NULL; }
+/* Announces code that is in place. `known` may be null, for code that is never taken back. */
+static inline int ju_jit_announce(const ju_jit_code* code, ju_jit_known** known, ju_jit_error* error) {
+  JU_JIT_CALL(now->announce(code, known, error));
+}
+/* Takes code back, before it is freed or written over. Null does nothing. */
+static inline int ju_jit_take_back(ju_jit_known* known, ju_jit_error* error) {
+  JU_JIT_CALL(now->take_back(known, error));
+}
+static inline int ju_jit_move(ju_jit_known** known, const ju_jit_code* code, ju_jit_error* error) {
+  ju_jit_known* moved = NULL;
+  int result = ju_jit_announce(code, &moved, error);
+  if (result != JU_JIT_OK) return result;
+  result = ju_jit_take_back(*known, error);
+  if (result == JU_JIT_OK) return *known = moved, JU_JIT_OK;
+  return (void)ju_jit_take_back(moved, NULL), result;
+}
+/* Announces code that was copied to another place, and takes back the old place, which is still intact. After an error
+   nothing has changed. */
+static inline int ju_jit_moved(ju_jit_known** known, const ju_jit_code* code, ju_jit_error* error) {
+  JU_JIT_CALL(ju_jit_move(known, code, error));
+}
+/* Frees what the library has made of a frame that serves many. */
+static inline int ju_jit_forget(ju_jit_frame* frame) { JU_JIT_CALL(now->forget(frame)); }
+/* Memory for code that tools see (docs/code_segments.md). The JIT writes its code to a room; commit() announces it;
+   release() takes it back and frees it. JITs use memory of their own if there is no library. */
+static inline int ju_jit_allocate(size_t size, ju_jit_room* room, ju_jit_error* error) {
+  JU_JIT_CALL(now->allocate(size, room, error));
+}
+static inline int ju_jit_commit(const ju_jit_code* code, ju_jit_error* error) { JU_JIT_CALL(now->commit(code, error)); }
+static inline int ju_jit_release(const void* start, ju_jit_error* error) { JU_JIT_CALL(now->release(start, error)); }
+
+#ifdef JU_JIT_FINDS_LIBRARIES
+#ifdef MAP_ANONYMOUS
+#define JU_JIT_MAP (MAP_PRIVATE | MAP_ANONYMOUS)
+#else /* programs of strict C are not told */
+#define JU_JIT_MAP (MAP_PRIVATE | 0x20)
+#endif
+/* Only programs with _GNU_SOURCE have a declaration of it. */
+extern char* ju_jit_environment(const char* name) __asm__("secure_getenv");
+
+/* An announcement that is kept. `holder` is 0: free; taken: a thread works on it; waits: `copy` is the announcement;
+   else the ju_jit_known of the library. There is no lock, which handlers and children of fork() could find held. */
+enum { JU_JIT_SLOTS = 4096, JU_JIT_SLOT_WORDS = 61, JU_JIT_MOST_MAPPED = 1 << 22, JU_JIT_LONGEST = 65536 };
+#define JU_JIT_TAKEN ((uintptr_t)1)
+#define JU_JIT_WAITS ((uintptr_t)2)
+struct ju_jit_slot {
+  uintptr_t holder;
+  ju_jit_code* copy; /* in `words`, or a mapping */
+  size_t mapped;
+  uint64_t words[JU_JIT_SLOT_WORDS];
+};
+static inline int ju_jit_fail(ju_jit_error* error, int code, const char* text) {
+  if (error == NULL || error->struct_size < sizeof *error) return code;
+  memset(error, 0, sizeof *error);
+  error->struct_size = sizeof *error;
+  error->code = code;
+  error->remedy = "";
+  strncat(error->text, text != NULL ? text : ju_jit_text(code), sizeof error->text - 1);
+  return code;
+}
+/* Copies `size` bytes behind those that are in use; null `base` only counts. */
+static inline void* ju_jit_put(char* base, size_t* used, const void* from, size_t size) {
+  char* const to = base == NULL ? NULL : base + *used;
+  if (to != NULL && size != 0) memcpy(to, from, size);
+  *used += (size + 7) & ~(size_t)7;
+  return to;
+}
+/* Copies an announcement with all that only the call may read; returns its bytes. */
+static inline size_t ju_jit_copy(const ju_jit_code* code, char* base) {
+  size_t used = 0;
+  ju_jit_frame* frame = code->frame;
+  ju_jit_code* const copy = (ju_jit_code*)ju_jit_put(base, &used, code, sizeof *code);
+  if (frame != NULL && !frame->serves_many) {
+    ju_jit_frame* const own = (ju_jit_frame*)ju_jit_put(base, &used, frame, sizeof *frame);
+    const void* const marks = ju_jit_put(base, &used, frame->marks, frame->mark_count * sizeof *frame->marks);
+    if (own != NULL) own->marks = (const ju_jit_mark*)marks;
+    frame = own;
+  }
+  const void* const name = code->name == NULL ? NULL : ju_jit_put(base, &used, code->name, strlen(code->name) + 1);
+  const void* const file = code->file == NULL ? NULL : ju_jit_put(base, &used, code->file, strlen(code->file) + 1);
+  const void* const lines = ju_jit_put(base, &used, code->lines, code->line_count * sizeof *code->lines);
+  if (copy != NULL) {
+    copy->frame = frame;
+    copy->name = (const char*)name;
+    copy->file = (const char*)file;
+    copy->lines = (const ju_jit_line*)lines;
+  }
+  return used;
+}
+static inline int ju_jit_ends(const char* text) { return text == NULL || memchr(text, 0, JU_JIT_LONGEST) != NULL; }
+static inline int ju_jit_is_right(const ju_jit_code* code) {
+  return code != NULL && code->struct_size == sizeof *code && code->size != 0 &&
+         code->size <= UINTPTR_MAX - (uintptr_t)code->start && code->line_count <= JU_JIT_LONGEST &&
+         ju_jit_ends(code->name) && ju_jit_ends(code->file) &&
+         (code->frame == NULL ? code->eh_frame != NULL : code->frame->mark_count <= JU_JIT_LONGEST);
+}
+static inline int ju_jit_take(ju_jit_slot* slot, uintptr_t holder) {
+  return JU_JIT_SWAP(&slot->holder, &holder, JU_JIT_TAKEN);
+}
+static inline void ju_jit_free_slot(ju_jit_slot* slot, uintptr_t holder) {
+  if (slot->mapped != 0) munmap(slot->copy, slot->mapped);
+  JU_JIT_ADD(ju_jit_object.mapped, (size_t)0 - slot->mapped);
+  slot->mapped = 0;
+  JU_JIT_STORE(slot->holder, holder);
+}
+static inline ju_jit_slot* ju_jit_find_slot(void) {
+  ju_jit_slot* slots = JU_JIT_LOAD(ju_jit_object.slots);
+  if (slots == NULL) {
+    const size_t size = JU_JIT_SLOTS * sizeof *slots;
+    void* const made = mmap(NULL, size, PROT_READ | PROT_WRITE, JU_JIT_MAP, -1, 0);
+    if (made == MAP_FAILED) return NULL;
+    if (JU_JIT_SWAP(&ju_jit_object.slots, &slots, (ju_jit_slot*)made))
+      slots = (ju_jit_slot*)made;
+    else
+      munmap(made, size);
+  }
+  for (size_t i = 0; i < JU_JIT_SLOTS; ++i)
+    if (JU_JIT_LOAD(slots[i].holder) == 0 && ju_jit_take(&slots[i], 0)) return &slots[i];
+  return NULL;
+}
+/* Hands what was kept to the library. A slot that another thread works on is handed over by that thread. */
+static inline void ju_jit_hand_over(const ju_jit_table* library) {
+  ju_jit_slot* const slots = JU_JIT_LOAD(ju_jit_object.slots);
+  for (size_t i = 0; slots != NULL && i < JU_JIT_SLOTS; ++i) {
+    ju_jit_known* known = NULL;
+    if (!ju_jit_take(&slots[i], JU_JIT_WAITS)) continue;
+    const int result = library->announce(slots[i].copy, &known, NULL);
+    if (result != JU_JIT_OK && result != JU_JIT_IN_HANDLER) {
+      JU_JIT_ADD(ju_jit_object.refused, 1);
+      JU_JIT_STORE(ju_jit_object.refusal, result);
+    }
+    if (result == JU_JIT_IN_HANDLER)
+      JU_JIT_STORE(slots[i].holder, JU_JIT_WAITS); /* the next ju_jit_look() does it */
+    else
+      ju_jit_free_slot(&slots[i], (uintptr_t)known);
+  }
+}
+static inline int ju_jit_hold(const ju_jit_code* code, ju_jit_known** known, ju_jit_error* error) {
+  if (!ju_jit_is_right(code)) return ju_jit_fail(error, JU_JIT_BAD_CODE, NULL);
+  ju_jit_slot* const slot = ju_jit_find_slot();
+  const size_t size = ju_jit_copy(code, NULL);
+  void* copy = slot == NULL ? NULL : slot->words;
+  if (slot != NULL && size > sizeof slot->words) {
+    const int has_room = JU_JIT_LOAD(ju_jit_object.mapped) + size <= JU_JIT_MOST_MAPPED;
+    copy = has_room ? mmap(NULL, size, PROT_READ | PROT_WRITE, JU_JIT_MAP, -1, 0) : MAP_FAILED;
+    slot->mapped = copy == MAP_FAILED ? 0 : size;
+    JU_JIT_ADD(ju_jit_object.mapped, slot->mapped);
+    if (copy == MAP_FAILED) JU_JIT_STORE(slot->holder, (uintptr_t)0);
+  }
+  if (copy == NULL || copy == MAP_FAILED) {
+    JU_JIT_ADD(ju_jit_object.lost, 1);
+    return ju_jit_fail(error, JU_JIT_FULL, NULL);
+  }
+  slot->copy = (ju_jit_code*)copy;
+  ju_jit_copy(code, (char*)copy);
+  JU_JIT_STORE(slot->holder, JU_JIT_WAITS);
+  if (known != NULL) *known = (ju_jit_known*)slot;
+  const ju_jit_table* const library = JU_JIT_LOAD(ju_jit_object.library);
+  if (library != NULL) ju_jit_hand_over(library); /* it came meanwhile */
+  return JU_JIT_OK;
+}
+static inline int ju_jit_give_up_slot(ju_jit_slot* slot, ju_jit_error* error) {
+  const ju_jit_table* const library = JU_JIT_LOAD(ju_jit_object.library);
+  uintptr_t holder = JU_JIT_LOAD(slot->holder);
+  for (int i = 0; i < 1000 && holder == JU_JIT_TAKEN; ++i, holder = JU_JIT_LOAD(slot->holder)) sched_yield();
+  if (holder == 0) return ju_jit_fail(error, JU_JIT_NOT_KNOWN, NULL);
+  if (holder == JU_JIT_TAKEN || !ju_jit_take(slot, holder)) return ju_jit_fail(error, JU_JIT_BUSY, NULL);
+  const int result = holder == JU_JIT_WAITS ? JU_JIT_OK : library->take_back((ju_jit_known*)holder, error);
+  ju_jit_free_slot(slot, result == JU_JIT_IN_HANDLER ? holder : 0);
+  return result;
+}
+/* The library, if there is one or if it is found now. */
+static inline const ju_jit_table* ju_jit_found(void) {
+  if (JU_JIT_LOAD(ju_jit_object.library) == NULL) (void)ju_jit_look(NULL, NULL);
+  return JU_JIT_LOAD(ju_jit_object.library);
+}
+static inline int ju_jit_slow_announce(const ju_jit_code* code, ju_jit_known** known, ju_jit_error* error) {
+  const ju_jit_table* const library = ju_jit_found();
+  if (library != NULL) return library->announce(code, known, error);
+  return JU_JIT_LOAD(ju_jit_object.keeps) ? ju_jit_hold(code, known, error) : JU_JIT_NO_LIBRARY;
+}
+static inline int ju_jit_slow_take_back(ju_jit_known* known, ju_jit_error* error) {
+  ju_jit_slot* const slots = JU_JIT_LOAD(ju_jit_object.slots);
+  const uintptr_t at = (uintptr_t)known - (uintptr_t)slots;
+  if (known == NULL) return JU_JIT_OK;
+  if (slots != NULL && at < JU_JIT_SLOTS * sizeof *slots && at % sizeof *slots == 0)
+    return ju_jit_give_up_slot((ju_jit_slot*)known, error);
+  const ju_jit_table* const library = ju_jit_found();
+  return library != NULL ? library->take_back(known, error) : ju_jit_fail(error, JU_JIT_NOT_KNOWN, NULL);
+}
+#define JU_JIT_FORWARD(function, parameters, call)                       \
+  static inline int ju_jit_slow_##function parameters {                  \
+    const ju_jit_table* const library = ju_jit_found();                  \
+    return library == NULL ? JU_JIT_NO_LIBRARY : library->function call; \
+  }
+JU_JIT_FORWARD(forget, (ju_jit_frame * frame), (frame))
+JU_JIT_FORWARD(allocate, (size_t size, ju_jit_room* room, ju_jit_error* error), (size, room, error))
+JU_JIT_FORWARD(commit, (const ju_jit_code* code, ju_jit_error* error), (code, error))
+JU_JIT_FORWARD(release, (const void* start, ju_jit_error* error), (start, error))
+/* Calls go here until something was found, and for good if announcements are kept: their ju_jit_known are slots. */
+extern JU_JIT_ONCE ju_jit_table ju_jit_slow;
+/* clang-format off */
+JU_JIT_ONCE ju_jit_table ju_jit_slow = {
+    sizeof(ju_jit_table), 0, ju_jit_slow_announce, ju_jit_slow_take_back, ju_jit_slow_forget, ju_jit_slow_allocate,
+    ju_jit_slow_commit, ju_jit_slow_release, NULL};
+/* clang-format on */
+JU_JIT_ONCE ju_jit_state ju_jit_object = {&ju_jit_slow, NULL, NULL, 0, 0, 0, 0, 0, 0};
+JU_JIT_ONCE const char* ju_jit_text(int code) {
+  static const char* const own[] = {
+      "no error",
+      "no library of jitunwind serves this program or shared object",
+      "not kept for a later library: as much as there is room for is kept already",
+      "the library is older than this program's copy of jitunwind_jit.h",
+      "the file cannot be loaded, or is no library of jitunwind",
+      "another library of jitunwind serves this program or shared object already",
+      "switched off by JITUNWIND=0 in the environment",
+      "another thread hands this code to a library that has just come: ask again",
+      "the code's range, structure size or strings are wrong, or it has no frame",
+      "nothing that was announced",
+  };
+  const ju_jit_table* const library = JU_JIT_LOAD(ju_jit_object.library);
+  if (code <= 0 && code >= JU_JIT_NOT_KNOWN) return own[-code];
+  return library != NULL ? library->text(code) : "error of a library that is not there";
+}
+JU_JIT_ONCE void ju_jit_status_get(ju_jit_status* status) {
+  const ju_jit_table* const library = JU_JIT_LOAD(ju_jit_object.library);
+  const ju_jit_slot* const slots = JU_JIT_LOAD(ju_jit_object.slots);
+  status->library = library == NULL ? 0 : library->library;
+  status->kept = 0;
+  for (size_t i = 0; slots != NULL && i < JU_JIT_SLOTS; ++i)
+    status->kept += JU_JIT_LOAD(slots[i].holder) == JU_JIT_WAITS;
+  status->lost = JU_JIT_LOAD(ju_jit_object.lost);
+  status->refused = JU_JIT_LOAD(ju_jit_object.refused);
+  status->refusal = JU_JIT_LOAD(ju_jit_object.refusal);
+}
+JU_JIT_ONCE void ju_jit_keep(void) {
+  JU_JIT_STORE(ju_jit_object.keeps, 1);
+  if (JU_JIT_LOAD(ju_jit_object.library) == NULL) JU_JIT_STORE(ju_jit_object.now, &ju_jit_slow);
+}
+static inline int ju_jit_serve(void* found, ju_jit_error* error) {
+  ju_jit_functions_t* functions = NULL;
+  const ju_jit_table* before = NULL;
+  memcpy(&functions, &found, sizeof found); /* ISO C converts no void* to a pointer to a function */
+  const ju_jit_table* const library = functions(JU_JIT_VERSION);
+  if (library == NULL) return ju_jit_fail(error, JU_JIT_OLD_LIBRARY, NULL);
+  if (!JU_JIT_SWAP(&ju_jit_object.library, &before, library) && before != library)
+    return ju_jit_fail(error, JU_JIT_OTHER_LIBRARY, NULL);
+  JU_JIT_STORE(ju_jit_object.now, JU_JIT_LOAD(ju_jit_object.keeps) ? &ju_jit_slow : library);
+  ju_jit_hand_over(library);
+  return JU_JIT_OK;
+}
+static inline int ju_jit_search(const char* path, const char* word, ju_jit_error* error) {
+  static const char name[] = "libjitunwind.so.1", function[] = "ju_jit_functions";
+  const ju_jit_table* const library = JU_JIT_LOAD(ju_jit_object.library);
+  if (library != NULL && path == NULL) return ju_jit_hand_over(library), JU_JIT_OK;
+  void* found = path == NULL ? dlsym(NULL /* RTLD_DEFAULT */, function) : NULL;
+  void* file = found == NULL && path == NULL ? dlopen(name, RTLD_LAZY | RTLD_NODELETE | RTLD_NOLOAD) : NULL;
+  if (found == NULL && file == NULL) {
+    const char* const asked = path != NULL ? path : word != NULL && strcmp(word, "1") == 0 ? name : word;
+    if (asked == NULL) return ju_jit_fail(error, JU_JIT_NO_LIBRARY, NULL);
+    file = dlopen(asked, RTLD_LAZY | RTLD_NODELETE | (library != NULL ? RTLD_NOLOAD : 0));
+    if (file == NULL && library != NULL) return ju_jit_fail(error, JU_JIT_OTHER_LIBRARY, NULL);
+    if (file == NULL) return ju_jit_fail(error, JU_JIT_NOT_LOADED, dlerror());
+  }
+  if (found == NULL) found = dlsym(file, function);
+  return found == NULL ? ju_jit_fail(error, JU_JIT_NOT_LOADED, NULL) : ju_jit_serve(found, error);
+}
+JU_JIT_ONCE int ju_jit_look(const char* path, ju_jit_error* error) {
+  const char* word = ju_jit_environment("JITUNWIND");
+  ju_jit_error why;
+  why.struct_size = sizeof why;
+  if (word != NULL && strcmp(word, "late") == 0) ju_jit_keep();
+  const int is_off = word != NULL && strcmp(word, "0") == 0;
+  if (word != NULL && (*word == '\0' || strcmp(word, "late") == 0 || JU_JIT_LOAD(ju_jit_object.is_told))) word = NULL;
+  if (is_off) JU_JIT_STORE(ju_jit_object.keeps, 0);
+  const int result = is_off ? ju_jit_fail(&why, JU_JIT_SWITCHED_OFF, NULL) : ju_jit_search(path, word, &why);
+  if (result == JU_JIT_OK) return result;
+  if (path == NULL && word != NULL && !is_off) { /* the user has asked for it, and is told once */
+    fprintf(stderr, "jitunwind: JITUNWIND=%s: %s\n", word, why.text);
+    JU_JIT_STORE(ju_jit_object.is_told, 1);
+  }
+  /* Calls end where they begin from now on, unless a library serves or may come. */
+  if (!JU_JIT_LOAD(ju_jit_object.keeps)) JU_JIT_STORE(ju_jit_object.now, (const ju_jit_table*)NULL);
+  if (JU_JIT_LOAD(ju_jit_object.keeps) || JU_JIT_LOAD(ju_jit_object.library) != NULL)
+    JU_JIT_STORE(ju_jit_object.now, &ju_jit_slow);
+  if (error != NULL && error->struct_size >= sizeof why) *error = why;
+  return result;
+}
+#endif
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,301 @@
+// The library's side of jitunwind_jit.h: its table, by functions of the C interface.
+#include <atomic>
+#include <cstddef>
+#include <vector>
+
+#include "jitunwind/sdk/c/code_segments.h"
+#include "jitunwind/sdk/c/describing/described_internal.h"
+#include "jitunwind/sdk/c/process.h"
+#include "jitunwind/sdk/c/register.h"
+#include "jitunwind/unwind_core/arch/arch.h"
+#define JITUNWIND_JIT_OFF  // the types alone
+#include "jitunwind/adapters/jit_header/include/jitunwind_jit.h"
+
+using jitunwind::c::answer;
+using jitunwind::c::Kind;
+using jitunwind::c::read_struct;
+using jitunwind::c::tell;
+
+namespace {
+
+static_assert(sizeof(ju_jit_error) == sizeof(ju_error) && offsetof(ju_jit_error, at) == offsetof(ju_error, at) &&
+              offsetof(ju_jit_error, remedy) == offsetof(ju_error, remedy) &&
+              offsetof(ju_jit_error, place) == offsetof(ju_error, place) &&
+              offsetof(ju_jit_error, text) == offsetof(ju_error, text));
+static_assert(sizeof(ju_jit_room) == sizeof(ju_code_room));
+static_assert(JU_JIT_IN_HANDLER + 0 == JU_IN_SIGNAL_HANDLER + 0);
+
+ju_error* error_of(ju_jit_error* error) noexcept { return reinterpret_cast<ju_error*>(error); }
+
+// Marks.
+
+ju_reg register_of(std::uint16_t dwarf) noexcept {
+  return static_cast<ju_reg>(jitunwind::host_arch()->elf_machine) << 16 | dwarf;
+}
+
+/// A mark as the builder's functions take it.
+struct Said {
+  ju_reg reg, other;
+  std::int64_t begin, end, value;
+};
+
+using Marks = ju_builder;
+using NoPlace = ju_status (*)(Marks*);
+using Alone = ju_status (*)(Marks*, std::int64_t, std::int64_t);
+using Value = ju_status (*)(Marks*, std::int64_t, std::int64_t, std::int64_t);
+using Register = ju_status (*)(Marks*, std::int64_t, std::int64_t, ju_reg);
+using RegisterValue = ju_status (*)(Marks*, std::int64_t, std::int64_t, ju_reg, std::int64_t);
+using Pair = ju_status (*)(Marks*, std::int64_t, std::int64_t, ju_reg, ju_reg);
+using PairValue = ju_status (*)(Marks*, std::int64_t, std::int64_t, ju_reg, ju_reg, std::int64_t);
+using Directive = ju_status (*)(Marks*, std::int32_t, ju_reg, std::int64_t);
+
+ju_status call(NoPlace say, Marks* to, const Said&) { return say(to); }
+ju_status call(Alone say, Marks* to, const Said& said) { return say(to, said.begin, said.end); }
+ju_status call(Value say, Marks* to, const Said& said) { return say(to, said.begin, said.end, said.value); }
+ju_status call(Register say, Marks* to, const Said& said) { return say(to, said.begin, said.end, said.reg); }
+ju_status call(RegisterValue say, Marks* to, const Said& said) {
+  return say(to, said.begin, said.end, said.reg, said.value);
+}
+ju_status call(Pair say, Marks* to, const Said& said) { return say(to, said.begin, said.end, said.reg, said.other); }
+ju_status call(PairValue say, Marks* to, const Said& said) {
+  return say(to, said.begin, said.end, said.reg, said.other, said.value);
+}
+/// Directives count instructions from the first one, -1 is in front of it.
+ju_status call(Directive say, Marks* to, const Said& said) {
+  if (said.end < 0) return JU_BAD_VALUE;
+  const auto when = static_cast<std::int32_t>(said.end / jitunwind::host_arch()->unit) - 1;
+  return say(to, when, said.reg, said.value);
+}
+
+ju_status add_to_sp(Marks* to, std::int32_t when, ju_reg, std::int64_t value) {
+  return ju_add(to, when, register_of(jitunwind::host_arch()->sp), value);
+}
+
+template <auto Function>
+ju_status say(Marks* to, const Said& said) {
+  return call(Function, to, said);
+}
+
+constexpr ju_status (*k_functions[])(Marks*, const Said&) = {
+    say<ju_push>,
+    say<ju_push_other>,
+    say<ju_enter>,
+    say<ju_allocate>,
+    say<ju_set_frame_pointer>,
+    say<ju_move_frame_pointer>,
+    say<ju_save_at_sp>,
+    say<ju_save_at_fp>,
+    say<ju_move_to>,
+    say<ju_store_pair>,
+    say<ju_store_pair_pre>,
+    say<ju_store_pre>,
+    say<ju_sign_return_address>,
+    say<ju_realign>,
+    say<ju_allocate_variable>,
+    say<ju_store_sp>,
+    say<ju_reload_sp>,
+    say<ju_pop>,
+    say<ju_pop_other>,
+    say<ju_deallocate>,
+    say<ju_restore_sp>,
+    say<ju_leave>,
+    say<ju_reload>,
+    say<ju_reload_pair>,
+    say<ju_load_pair_post>,
+    say<ju_load_post>,
+    say<ju_authenticate_return_address>,
+    say<ju_restore>,
+    say<ju_callee_pops>,
+    say<ju_remember>,
+    say<ju_ends_without_return>,
+    say<ju_spill_sp_rel>,
+    say<add_to_sp>,
+};
+static_assert(std::size(k_functions) == JU_JIT_DOES_COUNT);
+
+/// Says all that a frame has to say. Mistakes of single marks are the builder's to tell.
+ju_status say_frame(const ju_jit_frame& frame, Marks* to, ju_error* error) {
+  if (frame.mark_count != 0 && !frame.marks) return tell(error, JU_NULL_POINTER, "frame.marks");
+  for (std::size_t i = 0; i < frame.mark_count; ++i) {
+    const ju_jit_mark& mark = frame.marks[i];
+    if (mark.does >= JU_JIT_DOES_COUNT) return tell(error, JU_BAD_VALUE, "frame.marks", i);
+    const Said said{register_of(mark.reg), register_of(mark.other), mark.end - 1, mark.end, mark.value};
+    if (k_functions[mark.does](to, said) == JU_BAD_VALUE) return tell(error, JU_BAD_VALUE, "frame.marks", i);
+  }
+  if (frame.personality) ju_set_personality(to, reinterpret_cast<std::uintptr_t>(frame.personality));
+  return JU_OK;
+}
+
+/// A builder of marks that no call uses at this moment: making one takes as long as registering.
+std::atomic<Marks*> spare_marks{nullptr};
+
+/// The description of a frame that serves many, made by the first announcement.
+ju_status describe(ju_jit_frame& frame, const ju_description*& out, ju_error* error) {
+  const std::atomic_ref<void*> made(frame.made);
+  out = static_cast<const ju_description*>(made.load(std::memory_order_acquire));
+  if (out) [[likely]]
+    return JU_OK;
+  Marks* builder = nullptr;
+  ju_description* description = nullptr;
+  ju_status status = ju_describe(JU_CPU_HOST, nullptr, &builder, error);
+  if (status == JU_OK) status = say_frame(frame, builder, error);
+  if (status == JU_OK) status = ju_build(builder, &description, error);
+  ju_builder_free(builder);
+  if (status != JU_OK) return status;
+  void* other = nullptr;
+  out = description;
+  if (made.compare_exchange_strong(other, description)) return JU_OK;
+  ju_description_free(description);
+  out = static_cast<const ju_description*>(other);
+  return JU_OK;
+}
+
+// The functions of the table.
+
+ju_code code_of(const ju_jit_code& code) noexcept {
+  ju_code out;
+  ju_code_init(&out, code.start, code.size);
+  out.name = code.name;
+  out.lsda = reinterpret_cast<std::uintptr_t>(code.lsda);
+  out.user = code.user;
+  return out;
+}
+
+/// Registers the code by one of these functions.
+template <class ByDescription, class ByMarks>
+ju_status announce_frame(const ju_jit_code& code, ju_error* error, ByDescription by_description, ByMarks by_marks) {
+  const ju_code place = code_of(code);
+  if (code.frame->serves_many) {
+    const ju_description* description = nullptr;
+    if (const ju_status bad = describe(*code.frame, description, error)) return bad;
+    return by_description(description, &place);
+  }
+  Marks* marks = spare_marks.exchange(nullptr);
+  if (!marks)
+    if (const ju_status bad = ju_describe_marks(JU_CPU_HOST, &marks, error)) return bad;
+  if (const ju_status bad = say_frame(*code.frame, marks, error)) return ju_builder_free(marks), bad;
+  const ju_status status = by_marks(marks, &place);
+  ju_builder_free(spare_marks.exchange(marks));
+  return status;
+}
+
+ju_status announce_section(const ju_jit_code& code, ju_jit_known*& known, ju_error* error) {
+  const std::uint64_t start = reinterpret_cast<std::uintptr_t>(code.start);
+  const std::uint64_t entries = reinterpret_cast<std::uintptr_t>(code.eh_frame);
+  const ju_range range{start, start + code.size};
+  const ju_function function{start, code.size, code.name};
+  ju_object_code object{};
+  object.struct_size = sizeof object;
+  object.code = &range;
+  object.code_count = 1;
+  object.eh_frame = {entries, entries + code.eh_frame_size};
+  object.functions = &function;
+  object.function_count = code.name ? 1 : 0;
+  ju_object* made = nullptr;
+  const ju_status status = ju_object_register(&object, &made, error);
+  known = reinterpret_cast<ju_jit_known*>(made);
+  return status;
+}
+
+/// Finds the caller's structure, or a copy of one of another release, and tells its lines to those who want them in
+/// front of the code. Null: `bad` has the error.
+const ju_jit_code* read_code(const ju_jit_code* of_caller, ju_jit_code& copy, ju_status& bad, ju_error* error) {
+  const ju_jit_code* code = of_caller;
+  if (!code || code->struct_size != sizeof copy) [[unlikely]] {
+    bad = read_struct(of_caller, copy, "code", error);
+    if (bad != JU_OK) return nullptr;
+    code = &copy;
+  }
+  if (!code->frame && !code->eh_frame) [[unlikely]]
+    return bad = tell(error, JU_INVALID_ARGUMENT, 0, "code", "neither a frame nor eh_frame"), nullptr;
+  if (code->line_count == 0) [[likely]]
+    return code;
+  bad = answer(error, [&] {
+    if (!code->lines) return tell(error, JU_NULL_POINTER, "code.lines");
+    std::vector<ju_source_line> lines;
+    for (std::size_t i = 0; i < code->line_count; ++i)
+      lines.push_back({code->lines[i].offset, code->file, code->lines[i].line});
+    return ju_tell_perf_lines(code->start, code->size, lines.data(), lines.size(), error);
+  });
+  return bad == JU_OK ? code : nullptr;
+}
+
+int announce(const ju_jit_code* of_caller, ju_jit_known** known, ju_jit_error* of_error) {
+  ju_error* const error = error_of(of_error);
+  ju_status bad = JU_OK;
+  ju_jit_code copy;
+  const ju_jit_code* const code = read_code(of_caller, copy, bad, error);
+  if (!code) return bad;
+  ju_jit_known* made = nullptr;
+  auto* const registration = reinterpret_cast<ju_registration**>(&made);
+  const ju_status status =
+      !code->frame
+          ? announce_section(*code, made, error)
+          : announce_frame(
+                *code, error,
+                [&](auto* by, const ju_code* place) { return ju_register(by, place, registration, error); },
+                [&](Marks* by, const ju_code* place) { return ju_register_marks(by, place, registration, error); });
+  if (status == JU_OK && known) *known = made;
+  return status;
+}
+
+int take_back(ju_jit_known* known, ju_jit_error* error) {
+  if (jitunwind::c::is_handle(known, Kind::object))
+    return ju_object_cancel(reinterpret_cast<ju_object*>(known), error_of(error));
+  return ju_cancel(reinterpret_cast<ju_registration*>(known), error_of(error));
+}
+
+int forget(ju_jit_frame* frame) {
+  if (!frame) return JU_NULL_POINTER;
+  const std::atomic_ref<void*> made(frame->made);
+  return ju_description_free(static_cast<ju_description*>(made.exchange(nullptr)));
+}
+
+/// The allocator of all JITs that announce their code here, which is there for good.
+ju_status segments_of_all(ju_code_segments*& out, ju_error* error) {
+  static std::atomic<ju_code_segments*> segments{nullptr};
+  out = segments.load(std::memory_order_acquire);
+  if (out) return JU_OK;
+  ju_code_segments* made = nullptr;
+  if (const ju_status bad = ju_code_new(nullptr, &made, error)) return bad;
+  if (segments.compare_exchange_strong(out, made)) return out = made, JU_OK;
+  return ju_code_free(made);
+}
+
+int allocate(std::size_t size, ju_jit_room* room, ju_jit_error* error) {
+  ju_code_segments* segments = nullptr;
+  if (const ju_status bad = segments_of_all(segments, error_of(error))) return bad;
+  return ju_code_allocate(segments, size, reinterpret_cast<ju_code_room*>(room), error_of(error));
+}
+
+int commit(const ju_jit_code* of_caller, ju_jit_error* of_error) {
+  ju_error* const error = error_of(of_error);
+  ju_status bad = JU_OK;
+  ju_jit_code copy;
+  ju_code_segments* segments = nullptr;
+  const ju_jit_code* const code = read_code(of_caller, copy, bad, error);
+  if (!code) return bad;
+  if ((bad = segments_of_all(segments, error)) != JU_OK) return bad;
+  if (!code->frame) return tell(error, JU_INVALID_ARGUMENT, 0, "code", "code in a room needs a frame");
+  return announce_frame(
+      *code, error, [&](auto* by, const ju_code* place) { return ju_code_commit(segments, by, place, error); },
+      [&](Marks* by, const ju_code* place) { return ju_code_commit_marks(segments, by, place, error); });
+}
+
+int release(const void* start, ju_jit_error* error) {
+  ju_code_segments* segments = nullptr;
+  if (const ju_status bad = segments_of_all(segments, error_of(error))) return bad;
+  return ju_code_release(segments, start, error_of(error));
+}
+
+const char* text(int code) { return ju_status_text(static_cast<ju_status>(code)); }
+
+constexpr ju_jit_table k_table{
+    sizeof(ju_jit_table), JITUNWIND_VERSION, announce, take_back, forget, allocate, commit, release, text};
+
+}  // namespace
+
+/// The symbol that the header looks for. Null: a version of it that is newer than this library.
+extern "C" __attribute__((visibility("default"))) const ju_jit_table* ju_jit_functions(unsigned version) {
+  return version >= 1 && version <= JU_JIT_VERSION ? &k_table : nullptr;
+}

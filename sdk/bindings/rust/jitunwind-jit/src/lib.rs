@@ -1,0 +1,547 @@
+//! What `jitunwind_jit.h` is for C: tells jitunwind of code that a JIT compiler makes, in processes that have jitunwind.
+//! Nothing is linked. The library is found as the header finds it: loaded already, by `JITUNWIND` in the environment, or
+//! by [`look`]. Without it a call loads a pointer, tests it and returns.
+//!
+//! ```
+//! use jitunwind_jit::{announce, does, Code, Frame, Mark, Refusal};
+//! let frame = Frame::of_many(&[Mark::reg(does::PUSH, 1, 3), Mark::reg(does::POP, -1, 3)]); // rbx, by its DWARF number
+//! # let bytes = [0u8; 16];
+//! match unsafe { announce(&Code::new(bytes.as_ptr(), bytes.len(), "add", &frame)) } {
+//!     Ok(known) => known.take_back().unwrap(), // before the code is freed
+//!     Err(Refusal { code, .. }) => assert_eq!(code, jitunwind_jit::NO_LIBRARY),
+//! }
+//! ```
+use std::ffi::{CStr, CString};
+use std::os::raw::{c_char, c_int, c_uint, c_void};
+use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// The version of the header's interface.
+const VERSION: c_uint = 1;
+pub const NO_LIBRARY: i32 = -1;
+pub const FULL: i32 = -2;
+pub const OLD_LIBRARY: i32 = -3;
+pub const NOT_LOADED: i32 = -4;
+pub const OTHER_LIBRARY: i32 = -5;
+pub const SWITCHED_OFF: i32 = -6;
+const NUL_IN_NAME: i32 = -8;
+
+/// What an instruction does to the frame; `enum ju_jit_does` of the header has the meaning of each.
+pub mod does {
+    macro_rules! numbered {
+        ($at:expr;) => { #[cfg(test)] pub(crate) const COUNT: u16 = $at; };
+        ($at:expr; $name:ident $($rest:ident)*) => { pub const $name: u16 = $at; numbered!($at + 1; $($rest)*); };
+    }
+    numbered! { 0; PUSH PUSH_OTHER ENTER ALLOCATE SET_FRAME_POINTER MOVE_FRAME_POINTER SAVE_AT_SP SAVE_AT_FP MOVE_TO
+    STORE_PAIR STORE_PAIR_PRE STORE_PRE SIGN_RETURN_ADDRESS REALIGN ALLOCATE_VARIABLE STORE_SP RELOAD_SP POP
+    POP_OTHER DEALLOCATE RESTORE_SP LEAVE RELOAD RELOAD_PAIR LOAD_PAIR_POST LOAD_POST AUTHENTICATE_RETURN_ADDRESS
+    RESTORE CALLEE_POPS REMEMBER ENDS_WITHOUT_RETURN SPILL_SP_REL ADD_TO_SP }
+}
+
+/// An instruction that ends at the offset `end`; 0 and negative ones count from the code's end. Registers by their DWARF
+/// numbers.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    pub does: u16,
+    pub reg: u16,
+    pub other: u16,
+    pub end: i32,
+    pub value: i64,
+}
+
+impl Mark {
+    pub const fn new(does: u16, end: i32, value: i64) -> Mark {
+        Mark { does, reg: 0, other: 0, end, value }
+    }
+    pub const fn reg(does: u16, end: i32, reg: u16) -> Mark {
+        Mark { does, reg, other: 0, end, value: 0 }
+    }
+}
+
+#[repr(C)]
+struct RawFrame {
+    marks: *const Mark,
+    mark_count: usize,
+    serves_many: c_int,
+    personality: *const c_void,
+    made: *mut c_void,
+}
+
+struct OwnedFrame {
+    raw: std::cell::UnsafeCell<RawFrame>,
+    _marks: Box<[Mark]>,
+}
+// The library changes `made` by atomic instructions, and nothing else changes.
+unsafe impl Send for OwnedFrame {}
+unsafe impl Sync for OwnedFrame {}
+impl Drop for OwnedFrame {
+    fn drop(&mut self) {
+        if let Some(library) = library() {
+            unsafe { (library.forget)(self.raw.get()) };
+        }
+    }
+}
+
+/// How code builds its frame.
+#[derive(Clone)]
+pub struct Frame(Arc<OwnedFrame>);
+
+impl Frame {
+    /// A frame that any number of functions have. It is checked once, by the first announcement.
+    pub fn of_many(marks: &[Mark]) -> Frame {
+        Frame::new(marks, 1)
+    }
+    /// A frame of one function. Only places and registers are checked.
+    pub fn of_one(marks: &[Mark]) -> Frame {
+        Frame::new(marks, 0)
+    }
+    fn new(marks: &[Mark], serves_many: c_int) -> Frame {
+        let marks: Box<[Mark]> = marks.into();
+        let raw = RawFrame {
+            marks: marks.as_ptr(),
+            mark_count: marks.len(),
+            serves_many,
+            personality: null(),
+            made: null_mut(),
+        };
+        Frame(Arc::new(OwnedFrame { raw: raw.into(), _marks: marks }))
+    }
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Line {
+    pub offset: u64,
+    pub line: u32,
+}
+
+/// Code that is in place.
+#[derive(Clone)]
+pub struct Code<'a> {
+    pub start: *const u8,
+    pub size: usize,
+    pub name: &'a str,
+    pub frame: &'a Frame,
+    pub user: *mut c_void,
+    pub file: &'a str,
+    pub lines: &'a [Line],
+}
+
+impl<'a> Code<'a> {
+    pub fn new(start: *const u8, size: usize, name: &'a str, frame: &'a Frame) -> Code<'a> {
+        Code { start, size, name, frame, user: null_mut(), file: "", lines: &[] }
+    }
+}
+
+#[repr(C)]
+struct RawCode {
+    struct_size: usize,
+    start: *const u8,
+    size: usize,
+    name: *const c_char,
+    frame: *mut RawFrame,
+    eh_frame: *const c_void,
+    eh_frame_size: usize,
+    lsda: *const c_void,
+    user: *mut c_void,
+    file: *const c_char,
+    lines: *const Line,
+    line_count: usize,
+}
+
+/// A copy of a `Code` in the library's form.
+struct OwnedCode {
+    raw: RawCode,
+    frame: Frame,
+    _texts: [CString; 2],
+    _lines: Box<[Line]>,
+}
+unsafe impl Send for OwnedCode {}
+
+impl OwnedCode {
+    fn new(code: &Code) -> Result<OwnedCode, Refusal> {
+        let text = |of: &str| CString::new(of).map_err(|_| Refusal::own(NUL_IN_NAME, "a name or file has a NUL"));
+        let texts = [text(code.name)?, text(code.file)?];
+        let lines: Box<[Line]> = code.lines.into();
+        let raw = RawCode {
+            struct_size: std::mem::size_of::<RawCode>(),
+            start: code.start,
+            size: code.size,
+            name: texts[0].as_ptr(),
+            frame: code.frame.0.raw.get(),
+            eh_frame: null(),
+            eh_frame_size: 0,
+            lsda: null(),
+            user: code.user,
+            file: texts[1].as_ptr(),
+            lines: lines.as_ptr(),
+            line_count: lines.len(),
+        };
+        Ok(OwnedCode { raw, frame: code.frame.clone(), _texts: texts, _lines: lines })
+    }
+}
+
+#[repr(C)]
+struct RawError {
+    struct_size: usize,
+    code: c_int,
+    at: u64,
+    remedy: *const c_char,
+    place: [c_char; 64],
+    text: [c_char; 512],
+}
+
+/// Why a call did nothing: a negative number of the header, or a `ju_status`, and a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    pub code: i32,
+    pub text: String,
+}
+
+impl Refusal {
+    fn own(code: i32, text: &str) -> Refusal {
+        Refusal { code, text: text.into() }
+    }
+    #[cold]
+    fn no_library() -> Refusal {
+        Refusal::own(NO_LIBRARY, "no library of jitunwind serves this program")
+    }
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, to: &mut std::fmt::Formatter) -> std::fmt::Result {
+        to.write_str(&self.text)
+    }
+}
+impl std::error::Error for Refusal {}
+
+/// Room for code: where it runs, where it is written, its size.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    pub start: *mut u8,
+    pub writable: *mut u8,
+    pub size: usize,
+}
+
+#[repr(C)]
+struct Table {
+    struct_size: usize,
+    library: c_uint,
+    announce: unsafe extern "C" fn(*const RawCode, *mut *mut c_void, *mut RawError) -> c_int,
+    take_back: unsafe extern "C" fn(*mut c_void, *mut RawError) -> c_int,
+    forget: unsafe extern "C" fn(*mut RawFrame) -> c_int,
+    allocate: unsafe extern "C" fn(usize, *mut Room, *mut RawError) -> c_int,
+    commit: unsafe extern "C" fn(*const RawCode, *mut RawError) -> c_int,
+    release: unsafe extern "C" fn(*const c_void, *mut RawError) -> c_int,
+    text: unsafe extern "C" fn(c_int) -> *const c_char,
+}
+
+extern "C" {
+    fn dlopen(file: *const c_char, flags: c_int) -> *mut c_void;
+    fn dlsym(object: *mut c_void, name: *const c_char) -> *mut c_void;
+    fn dlerror() -> *const c_char;
+    fn secure_getenv(name: *const c_char) -> *const c_char;
+}
+const LAZY_AND_STAYS: c_int = 1 | 0x1000;
+const LOADED_ONLY: c_int = 4;
+
+/// Null: no call goes anywhere. `FIRST`: nothing was looked for yet, or a library may come.
+static NOW: AtomicPtr<Table> = AtomicPtr::new(FIRST);
+const FIRST: *mut Table = 1 as *mut Table;
+static LIBRARY: AtomicPtr<Table> = AtomicPtr::new(null_mut());
+static KEEPS: AtomicBool = AtomicBool::new(false);
+static IS_TOLD: AtomicBool = AtomicBool::new(false);
+static LOST: AtomicUsize = AtomicUsize::new(0);
+static REFUSED: AtomicUsize = AtomicUsize::new(0);
+const MOST_KEPT: usize = 4096;
+
+enum Kept {
+    Waits(OwnedCode),
+    Announced(*mut c_void),
+    Gone,
+}
+unsafe impl Send for Kept {}
+static KEPT: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
+
+fn kept() -> MutexGuard<'static, Vec<Kept>> {
+    KEPT.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+fn library() -> Option<&'static Table> {
+    unsafe { LIBRARY.load(SeqCst).as_ref() }
+}
+
+/// Calls a function of the library that takes an error.
+fn ask(call: impl FnOnce(*mut RawError) -> c_int) -> Result<(), Refusal> {
+    let mut error: RawError = unsafe { std::mem::zeroed() };
+    error.struct_size = std::mem::size_of::<RawError>();
+    match call(&mut error) {
+        0 => Ok(()),
+        code => {
+            let text = unsafe { CStr::from_ptr(error.text.as_ptr()) }.to_string_lossy().into_owned();
+            Err(Refusal { code, text })
+        }
+    }
+}
+
+enum Place {
+    Library(*mut c_void),
+    Slot(usize),
+}
+
+/// Announced code, which stays announced until [`Known::take_back`].
+#[must_use]
+pub struct Known {
+    place: Place,
+    _frame: Frame,
+}
+unsafe impl Send for Known {}
+
+impl Known {
+    /// Takes the code back, before it is freed or written over.
+    pub fn take_back(self) -> Result<(), Refusal> {
+        let take = |known| match library() {
+            Some(library) => ask(|error| unsafe { (library.take_back)(known, error) }),
+            None => Err(Refusal::no_library()),
+        };
+        match self.place {
+            Place::Library(known) => take(known),
+            Place::Slot(slot) => match std::mem::replace(&mut kept()[slot], Kept::Gone) {
+                Kept::Announced(known) => take(known),
+                _ => Ok(()),
+            },
+        }
+    }
+}
+
+/// Whether announcements go anywhere: JITs without it need not collect marks.
+#[inline]
+pub fn wanted() -> bool {
+    !NOW.load(Relaxed).is_null()
+}
+
+/// Announces code.
+///
+/// # Safety
+/// The marks must be right, and the code must stay in place until it is taken back.
+#[inline]
+pub unsafe fn announce(code: &Code) -> Result<Known, Refusal> {
+    if wanted() {
+        announce_now(code)
+    } else {
+        Err(Refusal::no_library())
+    }
+}
+
+fn announce_now(code: &Code) -> Result<Known, Refusal> {
+    if library().is_none() {
+        let _ = look(None);
+    }
+    let owned = OwnedCode::new(code)?;
+    let _frame = code.frame.clone();
+    if let Some(library) = library() {
+        let mut known = null_mut();
+        ask(|error| unsafe { (library.announce)(&owned.raw, &mut known, error) })?;
+        return Ok(Known { place: Place::Library(known), _frame });
+    }
+    if !KEEPS.load(SeqCst) {
+        return Err(Refusal::no_library());
+    }
+    let mut all = kept();
+    let free = all.iter().position(|one| matches!(one, Kept::Gone));
+    if free.is_none() && all.len() == MOST_KEPT {
+        LOST.fetch_add(1, SeqCst);
+        return Err(Refusal::own(FULL, "not kept for a later library: as much as there is room for is kept already"));
+    }
+    let slot = free.unwrap_or(all.len());
+    if free.is_none() {
+        all.push(Kept::Gone);
+    }
+    all[slot] = Kept::Waits(owned);
+    drop(all);
+    if let Some(library) = library() {
+        hand_over(library); // it came meanwhile
+    }
+    Ok(Known { place: Place::Slot(slot), _frame })
+}
+
+/// Announces what was kept.
+fn hand_over(library: &Table) {
+    for one in kept().iter_mut() {
+        if let Kept::Waits(code) = one {
+            let mut known = null_mut();
+            let result = unsafe { (library.announce)(&code.raw, &mut known, null_mut()) };
+            if result != 0 {
+                REFUSED.fetch_add(1, SeqCst);
+            }
+            let _still_used = code.frame.clone();
+            *one = if result == 0 { Kept::Announced(known) } else { Kept::Gone };
+        }
+    }
+}
+
+/// Room for code that tools see. Errors: [`NO_LIBRARY`], after which JITs use memory of their own.
+pub fn allocate(size: usize) -> Result<Room, Refusal> {
+    let mut room = Room { start: null_mut(), writable: null_mut(), size: 0 };
+    let library = found().ok_or_else(Refusal::no_library)?;
+    ask(|error| unsafe { (library.allocate)(size, &mut room, error) })?;
+    Ok(room)
+}
+
+/// Announces code whose bytes were written to a room.
+///
+/// # Safety
+/// As [`announce`].
+pub unsafe fn commit(code: &Code) -> Result<(), Refusal> {
+    let library = found().ok_or_else(Refusal::no_library)?;
+    let owned = OwnedCode::new(code)?;
+    ask(|error| (library.commit)(&owned.raw, error))
+}
+
+/// Takes code of a room back, and frees the room.
+///
+/// # Safety
+/// Nothing runs the code.
+pub unsafe fn release(start: *const u8) -> Result<(), Refusal> {
+    let library = found().ok_or_else(Refusal::no_library)?;
+    ask(|error| (library.release)(start.cast(), error))
+}
+
+fn found() -> Option<&'static Table> {
+    if wanted() && library().is_none() {
+        let _ = look(None);
+    }
+    library()
+}
+
+/// Keeps announcements from now on, if there is no library: 4096 at a time. Each one looks for a loaded library again.
+pub fn keep() {
+    KEEPS.store(true, SeqCst);
+    if library().is_none() {
+        NOW.store(FIRST, SeqCst);
+    }
+}
+
+/// The version of the library, 10000 * major + 100 * minor + patch, or 0; announcements that wait, that were lost beyond
+/// the bound, and that the library refused when it came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status {
+    pub library: u32,
+    pub kept: usize,
+    pub lost: usize,
+    pub refused: usize,
+}
+
+pub fn status() -> Status {
+    Status {
+        library: library().map_or(0, |table| table.library),
+        kept: kept().iter().filter(|one| matches!(one, Kept::Waits(_))).count(),
+        lost: LOST.load(SeqCst),
+        refused: REFUSED.load(SeqCst),
+    }
+}
+
+/// Looks for a library again: `None` as the first call does, else this file. Hands it what was kept.
+pub fn look(path: Option<&str>) -> Result<(), Refusal> {
+    let word = unsafe { secure_getenv(c(b"JITUNWIND\0")) };
+    let word = if word.is_null() { "".into() } else { unsafe { CStr::from_ptr(word) }.to_string_lossy() };
+    if word == "late" {
+        keep();
+    }
+    let asked = if word == "late" || IS_TOLD.load(SeqCst) { "" } else { &word };
+    let result = if word == "0" {
+        KEEPS.store(false, SeqCst);
+        Err(Refusal::own(SWITCHED_OFF, "switched off by JITUNWIND=0 in the environment"))
+    } else {
+        search(path, asked)
+    };
+    if let Err(why) = &result {
+        if path.is_none() && !asked.is_empty() && why.code != SWITCHED_OFF {
+            eprintln!("jitunwind: JITUNWIND={}: {}", asked, why);
+            IS_TOLD.store(true, SeqCst);
+        }
+        if !KEEPS.load(SeqCst) {
+            NOW.store(null_mut(), SeqCst);
+        }
+        if KEEPS.load(SeqCst) || library().is_some() {
+            NOW.store(FIRST, SeqCst);
+        }
+    }
+    result
+}
+
+fn c(text: &'static [u8]) -> *const c_char {
+    text.as_ptr().cast()
+}
+
+fn search(path: Option<&str>, asked: &str) -> Result<(), Refusal> {
+    const FUNCTION: &[u8] = b"ju_jit_functions\0";
+    const NAME: &[u8] = b"libjitunwind.so.1\0";
+    if let (None, Some(library)) = (path, library()) {
+        hand_over(library);
+        return Ok(());
+    }
+    let (mut function, mut file) = (null_mut(), null_mut());
+    if path.is_none() {
+        function = unsafe { dlsym(null_mut(), c(FUNCTION)) };
+        file = unsafe { dlopen(c(NAME), LAZY_AND_STAYS | LOADED_ONLY) };
+    }
+    if function.is_null() && file.is_null() {
+        let name = match (path, asked) {
+            (None, "") => return Err(Refusal::no_library()),
+            (None, "1") => CStr::from_bytes_with_nul(NAME).unwrap().into(),
+            (None, asked) => CString::new(asked).unwrap(),
+            (Some(path), _) => CString::new(path).map_err(|_| Refusal::own(NOT_LOADED, "the path has a NUL"))?,
+        };
+        let only = if library().is_some() { LOADED_ONLY } else { 0 };
+        file = unsafe { dlopen(name.as_ptr(), LAZY_AND_STAYS | only) };
+        if file.is_null() && only != 0 {
+            return Err(Refusal::own(OTHER_LIBRARY, "another library of jitunwind serves this program already"));
+        }
+        if file.is_null() {
+            let why = unsafe { CStr::from_ptr(dlerror()) };
+            return Err(Refusal::own(NOT_LOADED, &why.to_string_lossy()));
+        }
+    }
+    if function.is_null() {
+        function = unsafe { dlsym(file, c(FUNCTION)) };
+    }
+    if function.is_null() {
+        return Err(Refusal::own(NOT_LOADED, "the file is no library of jitunwind"));
+    }
+    let functions: unsafe extern "C" fn(c_uint) -> *mut Table = unsafe { std::mem::transmute(function) };
+    let table = unsafe { functions(VERSION) };
+    if table.is_null() {
+        return Err(Refusal::own(OLD_LIBRARY, "the library is older than this program's jitunwind-jit"));
+    }
+    match LIBRARY.compare_exchange(null_mut(), table, SeqCst, SeqCst) {
+        Err(other) if other != table => {
+            return Err(Refusal::own(OTHER_LIBRARY, "another library of jitunwind serves this program already"))
+        }
+        _ => NOW.store(table, SeqCst),
+    }
+    hand_over(unsafe { &*table });
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    /// Names and numbers are those of the header, in its order.
+    #[test]
+    fn marks_of_the_header() {
+        let header = include_str!("../../../../../adapters/jit_header/include/jitunwind_jit.h");
+        let list = &header[header.find("enum ju_jit_does {").unwrap()..header.find("JU_JIT_DOES_COUNT").unwrap()];
+        let here = include_str!("lib.rs");
+        let here = &here[here.find("numbered! { 0;").unwrap() + 14..];
+        let here: Vec<&str> = here[..here.find('}').unwrap()].split_whitespace().collect();
+        let there: Vec<&str> = list
+            .split(|c: char| c != '_' && !c.is_ascii_alphanumeric())
+            .filter_map(|word| word.strip_prefix("JU_JIT_"))
+            .collect();
+        assert_eq!(here, there);
+        assert_eq!(usize::from(super::does::COUNT), there.len());
+    }
+}

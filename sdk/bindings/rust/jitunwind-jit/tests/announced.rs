@@ -1,0 +1,124 @@
+//! Programs that are not linked to the library, in every way of finding it. Each test runs this program again.
+use jitunwind_jit::{announce, does, keep, look, status, wanted, Code, Frame, Known, Mark};
+use std::os::raw::{c_int, c_long, c_void};
+
+/// `long twice(void (*watch)(void), long n)`: push rbx; mov rbx,rsi; call rdi; lea rax,[rbx+rbx]; pop rbx; ret
+const TWICE: [u8; 12] = [0x53, 0x48, 0x89, 0xf3, 0xff, 0xd7, 0x48, 0x8d, 0x04, 0x1b, 0x5b, 0xc3];
+
+extern "C" {
+    fn mmap(at: *mut c_void, size: usize, access: c_int, kind: c_int, file: c_int, offset: c_long) -> *mut c_void;
+    fn backtrace(into: *mut *mut c_void, count: c_int) -> c_int;
+}
+
+static mut SEEN: c_int = 0;
+extern "C" fn watch() {
+    let mut frames = [std::ptr::null_mut(); 16];
+    unsafe { SEEN = backtrace(frames.as_mut_ptr(), 16) };
+}
+
+fn made() -> *const u8 {
+    unsafe {
+        let memory = mmap(std::ptr::null_mut(), 4096, 7, 0x22, -1, 0).cast::<u8>();
+        memory.copy_from_nonoverlapping(TWICE.as_ptr(), TWICE.len());
+        memory
+    }
+}
+
+fn goes_on(code: *const u8) -> bool {
+    let twice: extern "C" fn(extern "C" fn(), c_long) -> c_long = unsafe { std::mem::transmute(code) };
+    assert_eq!(twice(watch, 21), 42);
+    unsafe { SEEN > 2 }
+}
+
+fn frame() -> Frame {
+    Frame::of_many(&[Mark::reg(does::PUSH, 1, 3), Mark::reg(does::POP, -1, 3)])
+}
+
+fn announced(code: *const u8) -> Result<Known, i32> {
+    unsafe { announce(&Code::new(code, TWICE.len(), "twice", &frame())) }.map_err(|why| why.code)
+}
+
+fn library() -> String {
+    format!("{}/libjitunwind.so.1", std::env::var("JITUNWIND_LIB_DIR").unwrap())
+}
+
+/// The work of the programs that the tests start, by the word in `ANNOUNCES`.
+#[test]
+#[ignore]
+fn announces() {
+    let code = made();
+    match std::env::var("ANNOUNCES").unwrap_or_default().as_str() {
+        "known" | "asked" => {
+            if std::env::var("ANNOUNCES").unwrap() == "asked" {
+                assert_eq!(look(Some("/dev/null")).unwrap_err().text, "/dev/null: file too short");
+                look(Some(&library())).unwrap();
+            }
+            let known = announced(code).ok().unwrap();
+            assert!(wanted() && goes_on(code));
+            known.take_back().unwrap();
+            assert!(!goes_on(code));
+            let frame = frame();
+            let empty = Code::new(code, 0, "empty", &frame);
+            let why = unsafe { announce(&empty) }.err().unwrap();
+            assert!(why.code > 0 && why.text.contains("without code"), "{}", why);
+        }
+        "late" => {
+            if std::env::var("JITUNWIND").is_err() {
+                keep();
+            }
+            let (gone, kept) = (announced(made()).ok().unwrap(), announced(code).ok().unwrap());
+            gone.take_back().unwrap();
+            assert_eq!((status().kept, goes_on(code)), (1, false));
+            look(Some(&library())).unwrap();
+            assert_eq!((status().kept, status().refused, goes_on(code)), (0, 0, true));
+            kept.take_back().unwrap();
+            assert!(!goes_on(code));
+        }
+        "full" => {
+            keep();
+            let all: Vec<_> = (0..4096).map(|_| announced(code).ok().unwrap()).collect();
+            assert_eq!(announced(code).err(), Some(jitunwind_jit::FULL));
+            assert_eq!((status().kept, status().lost), (4096, 1));
+            all.into_iter().for_each(|one| one.take_back().unwrap());
+            assert!(announced(code).is_ok());
+        }
+        _ => {
+            assert_eq!(announced(code).err(), Some(jitunwind_jit::NO_LIBRARY));
+            assert!(!wanted() && !goes_on(code) && jitunwind_jit::allocate(16).is_err());
+        }
+    }
+}
+
+fn run(does: &str, environment: &[(&str, &str)]) -> String {
+    let mut program = std::process::Command::new(std::env::current_exe().unwrap());
+    program.args(["--ignored", "--nocapture", "--exact", "announces"]).env("ANNOUNCES", does).env_remove("JITUNWIND");
+    let done = program.envs(environment.iter().copied()).output().unwrap();
+    let text = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(done.status.success(), "{}{}", String::from_utf8_lossy(&done.stdout), text);
+    text
+}
+
+#[test]
+fn without_the_library() {
+    run("nothing", &[]);
+    assert!(
+        run("nothing", &[("JITUNWIND", "/nowhere")]).contains("jitunwind: JITUNWIND=/nowhere: /nowhere: cannot open")
+    );
+    run("nothing", &[("JITUNWIND", "0"), ("LD_PRELOAD", &library())]);
+}
+
+#[test]
+fn with_the_library() {
+    let folder = std::env::var("JITUNWIND_LIB_DIR").unwrap();
+    run("known", &[("JITUNWIND", &library())]);
+    run("known", &[("JITUNWIND", "1"), ("LD_LIBRARY_PATH", &folder)]);
+    run("known", &[("LD_PRELOAD", &library())]);
+    run("asked", &[]);
+}
+
+#[test]
+fn before_the_library() {
+    run("late", &[]);
+    run("late", &[("JITUNWIND", "late")]);
+    run("full", &[]);
+}
