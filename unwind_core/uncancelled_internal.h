@@ -3,6 +3,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -15,6 +16,7 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -177,6 +179,14 @@ inline long write_at(int file, const void* from, std::size_t size, std::uint64_t
 inline long copy_between(long call, pid_t process, std::span<const iovec> here, std::span<const iovec> there) noexcept {
   constexpr unsigned long k_no_flags = 0;
   return ::syscall(call, process, here.data(), here.size(), there.data(), there.size(), k_no_flags);
+}
+
+/// The size to which the kernel lets files grow; it ends a program that exceeds it by SIGXFSZ.
+inline std::uint64_t largest_file() noexcept {
+  rlimit limit;
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+    return std::numeric_limits<std::uint64_t>::max();
+  return limit.rlim_cur;
 }
 
 /// Writes the text in one system call. Failures are not reported, because there is nobody to report them to.

@@ -13,10 +13,11 @@
 namespace jitunwind {
 namespace {
 
-/// `at` is 0 for any address.
+/// `at` is 0 for any address. Without a file the memory is anonymous.
 void* map_file(int file, std::size_t bytes, int protection, int flags, Addr at = 0) noexcept {
   void* const place = reinterpret_cast<void*>(static_cast<std::uintptr_t>(at));
   if (at != 0) flags |= MAP_FIXED_NOREPLACE;
+  if (file < 0) flags |= MAP_ANONYMOUS;
   void* const memory = ::mmap(place, bytes, protection, flags, file, 0);
   if (memory == MAP_FAILED) return nullptr;
   if (at == 0 || memory == place) return memory;
@@ -86,15 +87,19 @@ bool SegmentMemory::map_view(int file, Addr at) noexcept {
   return view_ != nullptr && ::madvise(view_, bytes_, MADV_DONTFORK) == 0;
 }
 
-/// A page that the disk has no room for is SIGBUS when it is written to, so all of them are allocated first.
-Status SegmentMemory::allocate(int file) noexcept {
-  if (::syscall(SYS_fallocate, file, 0, 0L, static_cast<long>(bytes_)) == 0) return Done{};
+/// A page that the disk has no room for is SIGBUS when it is written to, so all of them are allocated first. A sealed
+/// file gets no pages that it does not use.
+Status SegmentMemory::give_size(int file, bool seals) noexcept {
+  if (bytes_ > largest_file()) return not_published("the process may make no file of that size (RLIMIT_FSIZE)");
+  if (seals && ::ftruncate(file, static_cast<off_t>(bytes_)) != 0)
+    return not_published("the file cannot have its size");
+  if (seals || ::syscall(SYS_fallocate, file, 0, 0L, static_cast<long>(bytes_)) == 0) return Done{};
   return not_published(errno == ENOSPC ? "the folder's disk is full"
                                        : "the folder's file system allocates no room ahead");
 }
 
 Status SegmentMemory::map(int file, Addr at) noexcept {
-  if (const Status allocated = allocate(file); !allocated) return allocated;
+  if (const Status sized = give_size(file, false); !sized) return sized;
   void* const trial = map_file(file, bytes_, PROT_READ | PROT_EXEC, MAP_PRIVATE, at);
   if (trial == nullptr) return not_published("files of the folder may not be executed (noexec)");
   ::munmap(trial, bytes_);
@@ -153,14 +158,12 @@ Result<SegmentMemory> SegmentMemory::unnamed(SegmentLayout& layout) noexcept {
   layout.text = layout.text_address = 0;
   SegmentMemory memory;
   memory.bytes_ = memory.image_bytes_ = layout.text_bytes;
-  const int file = ::memfd_create("jitunwind-code", MFD_CLOEXEC);
-  bool is_mapped = file >= 0 && ::ftruncate(file, static_cast<off_t>(memory.bytes_)) == 0 && memory.map_view(file, 0);
-  if (is_mapped) {
-    memory.image_ = reinterpret_cast<std::uintptr_t>(map_file(file, memory.bytes_, PROT_READ | PROT_EXEC, MAP_SHARED));
-    is_mapped = memory.image_ != 0;
-  }
-  if (file >= 0) ::syscall(SYS_close, file);
-  if (!is_mapped) return Error{ErrorCode::out_of_memory, 0, "no executable memory"};
+  // Pages that are shared have another address as well (mremap(2), old_size), and children have them by that one.
+  void* const image = memory.map_view(-1, 0) ? ::mremap(memory.view_, 0, memory.bytes_, MREMAP_MAYMOVE) : MAP_FAILED;
+  if (image != MAP_FAILED) memory.image_ = reinterpret_cast<std::uintptr_t>(image);
+  if (image == MAP_FAILED || ::madvise(image, memory.bytes_, MADV_DOFORK) != 0 ||
+      ::mprotect(image, memory.bytes_, PROT_READ | PROT_EXEC) != 0)
+    return Error{ErrorCode::out_of_memory, 0, "no executable memory"};
   return memory;
 }
 

@@ -102,7 +102,7 @@ class SegmentMemory {
     return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(image_ + at));
   }
   bool map_view(int file, Addr at) noexcept;
-  Status allocate(int file) noexcept;
+  Status give_size(int file, bool seals) noexcept;
   Status map(int file, Addr at) noexcept;
   Status open() noexcept;
   Status map_anew(int file, const SegmentLayout& layout, bool seals) noexcept;

@@ -86,11 +86,7 @@ Result<std::string> SegmentMemory::renew(std::span<const FilePart> parts, const 
     if (is_first) has_first_ = false;
     return why;
   };
-  // A sealed file gets no pages that it does not use.
-  if (::ftruncate(file.number(), static_cast<off_t>(bytes_)) != 0)
-    return give_up(not_published("the new file cannot have its size"));
-  if (!seals)
-    if (const Status allocated = allocate(file.number()); !allocated) return give_up(allocated.error());
+  if (const Status sized = give_size(file.number(), seals); !sized) return give_up(sized.error());
   if (!std::all_of(parts.begin(), parts.end(), [&](const FilePart& p) { return write_part(file.number(), p); }))
     return give_up(not_published(errno == ENOSPC ? "the folder's disk is full" : "the new file cannot be written"));
   const Result<bool> has_name = swap_names(name, path_, is_first);

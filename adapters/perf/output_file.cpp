@@ -1,13 +1,11 @@
 #include "jitunwind/adapters/perf/output_file_p.h"
 
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <limits>
 #include <utility>
 
 #include "jitunwind/unwind_core/targets/process_folder_internal.h"
@@ -35,14 +33,6 @@ bool is_of_earlier_process(const struct stat& status) {
 
 bool is_own(const struct stat& status) noexcept {
   return S_ISREG(status.st_mode) && status.st_uid == ::geteuid() && status.st_nlink == 1;
-}
-
-/// The size to which the kernel lets files grow; it ends a program that exceeds it by SIGXFSZ.
-std::uint64_t most_of_process() noexcept {
-  rlimit limit;
-  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
-    return std::numeric_limits<std::uint64_t>::max();
-  return limit.rlim_cur;
 }
 
 }  // namespace
@@ -90,7 +80,7 @@ Status OutputFile::append(std::span<const iovec> pieces) noexcept {
   std::uint64_t size = 0;
   for (const iovec& piece : pieces) size += piece.iov_len;
   const auto before = static_cast<std::uint64_t>(status.st_size);
-  is_full_ = before + size > std::min(most_bytes_, most_of_process());
+  is_full_ = before + size > std::min(most_bytes_, largest_file());
   if (is_full_) return Error{ErrorCode::io, before, "the file would be larger than it may be"};
   const long written = ::syscall(SYS_writev, file_.number(), pieces.data(), pieces.size());
   if (written == static_cast<long>(size)) {

@@ -2,13 +2,17 @@
 #include <gtest/gtest.h>
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <new>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "tests/code_segments/committed.h"
 #include "tests/code_segments/symbols_of.h"
@@ -115,6 +119,121 @@ TEST(CodeSegmentsProcess, ExitRemovesFilesAndTheNextStartThoseOfTheDead) {
                      [&] {
                        leave_open();
                        return folders_in(std::getenv("JITUNWIND_CODE_DIR")) == 3 ? 0 : 1;
+                     }),
+            0);
+}
+
+/// Every one has a folder of its own in the user's, and cleans up behind itself.
+TEST(CodeSegmentsProcess, ManyProcessesOfOneUserShareAFolder) {
+  constexpr int k_processes = 64;
+  const TemporaryFolder folder;
+  int go[2];
+  ASSERT_EQ(::pipe(go), 0);
+  std::vector<pid_t> children;
+  for (int i = 0; i < k_processes; ++i) {
+    const pid_t child = ::fork();
+    if (child != 0) {
+      children.push_back(child);
+      continue;
+    }
+    ::setenv("JITUNWIND_CODE_DIR", folder.path().c_str(), 1);
+    ::close(go[1]);
+    char byte;
+    if (::read(go[0], &byte, 1) != 0) ::_exit(1);  // all of them begin together
+    CodeSegments segments({.text_bytes = 65536, .functions = 8});
+    for (int n = 0; n < 40; ++n) {
+      const std::string name = std::to_string(i) + " " + std::to_string(n);
+      const Addr start = commit_frame(segments, name);
+      if (symbol_at(start) != name || call(start, k_identity, go) != go) ::_exit(2);
+      if (n % 3 == 0 && !segments.release(start)) ::_exit(3);
+    }
+    if (!segments.seal() || segments.status().refused != 0) ::_exit(4);
+    ::_exit(segments.status().folder.find(folder.path()) == 0 ? (segments.~CodeSegments(), 0) : 5);
+  }
+  ::close(go[0]);
+  ::close(go[1]);
+  for (const pid_t child : children) {
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0) << WEXITSTATUS(status);
+  }
+  EXPECT_EQ(folders_in(folder.path()), 0u);
+}
+
+/// What a program does while its segments cannot be renewed: the code runs and is named, nothing is lost.
+int go_on_without_new_files(CodeSegments& segments, Addr start, const char* why) {
+  const Status sealed = segments.seal();
+  if (sealed || std::string(sealed.error().what) != why) return 11;
+  std::this_thread::sleep_for(std::chrono::milliseconds(120));
+  const Addr next = commit_frame(segments, "next");  // the time to renew has come
+  for (const Addr one : {start, next})
+    if (call(one, k_identity, &segments) != &segments || LibgccSearch()(one + 1) != one) return 12;
+  if (symbol_at(start) != std::string("before") || symbol_at(next) != std::string("next")) return 13;
+  const CodeSegmentsStatus status = segments.status();
+  if (status.published != 2 || status.sealed != 0 || status.refused < 2) return 14;
+  if (status.latest_refusal.what != std::string(why)) return 15;
+  return segments.release(start) && segments.release(next) ? 0 : 16;
+}
+
+/// The kernel would end the program by SIGXFSZ.
+TEST(CodeSegmentsProcess, LimitsOfTheSizeOfFilesAreKept) {
+  constexpr rlimit k_small{4096, 4096};
+  const std::string why = "the process may make no file of that size (RLIMIT_FSIZE)";
+  EXPECT_EQ(in_child("/tmp",
+                     [&] {
+                       if (::setrlimit(RLIMIT_FSIZE, &k_small) != 0) return 1;
+                       CodeSegments segments;
+                       const Addr start = commit_frame(segments, "hidden");
+                       if (call(start, k_identity, &segments) != &segments) return 2;
+                       const CodeSegmentsStatus status = segments.status();
+                       if (status.files != 0 || status.functions != 1) return 3;
+                       return status.latest_refusal.what == why ? 0 : 4;
+                     }),
+            0);
+  EXPECT_EQ(in_child("/tmp",
+                     [&] {
+                       CodeSegments segments;
+                       const Addr start = commit_frame(segments, "before");
+                       if (::setrlimit(RLIMIT_FSIZE, &k_small) != 0) return 1;
+                       return go_on_without_new_files(segments, start, why.c_str());
+                     }),
+            0);
+}
+
+/// Somebody removed the file, or the whole folder.
+TEST(CodeSegmentsProcess, FilesThatVanishAreNotReplaced) {
+  for (const bool removes_folder : {false, true}) {
+    const TemporaryFolder folder;
+    EXPECT_EQ(in_child(folder.path(),
+                       [&] {
+                         CodeSegments segments;
+                         const Addr start = commit_frame(segments, "before");
+                         for (const auto& file : std::filesystem::directory_iterator(segments.status().folder))
+                           std::filesystem::remove(file.path());
+                         if (removes_folder) std::filesystem::remove(segments.status().folder);
+                         return go_on_without_new_files(segments, start,
+                                                        removes_folder
+                                                            ? "no new file can be made in the folder"
+                                                            : "the file cannot have the name of the former one");
+                       }),
+              0)
+        << removes_folder;
+    EXPECT_EQ(folders_in(folder.path()), 0u);
+  }
+}
+
+/// The dynamic linker cannot read the file.
+TEST(CodeSegmentsProcess, NothingIsPublishedWhereLibrariesCannotBeOpened) {
+  EXPECT_EQ(in_child("/tmp",
+                     [] {
+                       if (!refuse({SYS_read}, EPERM)) return 1;
+                       CodeSegments segments;
+                       const Addr start = commit_frame(segments, "hidden");
+                       if (call(start, k_identity, &segments) != &segments || symbol_at(start) != nullptr) return 2;
+                       const CodeSegmentsStatus status = segments.status();
+                       if (status.files != 0 || status.functions != 1) return 3;
+                       const std::string why = status.latest_refusal.what;
+                       return why == "the dynamic linker does not open the file" ? 0 : 4;
                      }),
             0);
 }

@@ -1,7 +1,7 @@
 // Prints where its code is, and why it is not elsewhere. Then it runs a command, in which PID is this process's number,
 // below functions in a code segment: main, jit_outer, go_on, jit_inner, look. They were appended to a file that was
 // open already. The command "burn" takes time instead, "throw" throws an exception to main, and "names" prints the C
-// library's names of the stack. A second argument starts a thread that adds and releases functions meanwhile.
+// library's names of the stack, "seal" seals before. A second argument starts a thread that adds and releases functions meanwhile.
 #include <execinfo.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -37,7 +37,7 @@ extern "C" [[gnu::noinline]] void* look(void* argument) {
   (void)::getppid();  // strace shows the stack of this call
   std::string text = command;
   if (text == "throw") throw std::runtime_error("thrown");
-  if (text == "names") return print_names(), argument;
+  if (text == "names" || text == "seal") return print_names(), argument;
   if (text == "burn") {
     const auto begin = std::clock();
     while (std::clock() - begin < CLOCKS_PER_SEC / 10) {
@@ -77,6 +77,10 @@ int main(int argc, char** argv) {
   std::printf("in %s\n", status.folder.c_str());
   if (jitunwind::CodeSegments::of_environment() != nullptr) std::puts("adapters publish by default");
   if (status.published != (status.files == 0 ? 0u : 3u)) return 1;
+  if (command == std::string("seal")) {
+    const jitunwind::Status sealed = segments.seal();
+    std::puts(sealed ? "sealed" : sealed.error().what);
+  }
   std::atomic<bool> ends{argc <= 2};
   std::thread other([&] { churn(segments, ends); });
   try {
