@@ -13,7 +13,7 @@
 namespace jitunwind {
 namespace {
 
-/// `at` is 0 for any address. Without a file the memory is anonymous.
+/// Maps a file, or anonymous memory without one. `at` is 0 for any address.
 void* map_file(int file, std::size_t bytes, int protection, int flags, Addr at = 0) noexcept {
   void* const place = reinterpret_cast<void*>(static_cast<std::uintptr_t>(at));
   if (at != 0) flags |= MAP_FIXED_NOREPLACE;

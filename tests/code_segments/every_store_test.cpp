@@ -19,18 +19,30 @@
 namespace jitunwind::test {
 namespace {
 
+using namespace std::string_literals;
+
 /// Asks the readers of this process, and keeps every state of the file.
 class Readers {
  public:
+  struct Known {
+    Addr start = 0;
+    std::string name, other;
+  };
+  struct State {
+    std::vector<std::byte> bytes;
+    std::vector<Known> known;
+    Known changing;
+  };
+
   explicit Readers(SmallSegment& small) : small_(small) {
     states_.reserve(4096);
     see();
   }
 
   /// A function that everyone knows before and after the change.
-  void expect_known(Segment::Index index, const char* name) { known_.push_back({start(index), name}); }
+  void expect_known(Segment::Index index, const char* name) { known_.push_back({start(index), name, ""}); }
   /// A function that is known or not, and that has one of two names.
-  void expect_changing(Segment::Index index, const char* name, const char* other = nullptr) {
+  void expect_changing(Segment::Index index, const char* name, const char* other = "") {
     changing_ = {start(index), name, other};
   }
 
@@ -47,23 +59,17 @@ class Readers {
   const char* wrong = nullptr;  ///< the first wrong answer
   std::size_t instructions = 0;
   std::size_t known_by_name = 0, known_by_frame = 0;
-  const std::vector<std::vector<std::byte>>& states() const { return states_; }
+  const std::vector<State>& states() const { return states_; }
 
  private:
-  struct Known {
-    Addr start = 0;
-    const char* name = nullptr;
-    const char* other = nullptr;
-  };
-
   Addr start(Segment::Index index) const { return small_.segment->start((*small_.segment)[index]); }
   std::span<const std::byte> tables() const {
     return {small_.segment->memory().writable(), small_.layout.frames + 4096};
   }
   bool is_new_state() {
     const auto now = tables();
-    if (!states_.empty() && std::equal(now.begin(), now.end(), states_.back().begin())) return false;
-    states_.emplace_back(now.begin(), now.end());
+    if (!states_.empty() && std::equal(now.begin(), now.end(), states_.back().bytes.begin())) return false;
+    states_.push_back({{now.begin(), now.end()}, known_, changing_});
     return true;
   }
   void expect(bool right, const char* what) {
@@ -95,13 +101,12 @@ class Readers {
   void look() {
     for (const Known& known : known_) {
       const char* const name = symbol_at(known.start + 1);
-      expect(name != nullptr && std::strcmp(name, known.name) == 0, "dladdr() names another function wrongly");
+      expect(name != nullptr && name == known.name, "dladdr() names another function wrongly");
       expect(search_(known.start + 1) == known.start, "libgcc_s finds another function wrongly");
     }
     if (changing_.start != 0) {
       const char* const name = symbol_at(changing_.start + 1);
-      const bool is_right = name == nullptr || std::strcmp(name, changing_.name) == 0 ||
-                            (changing_.other != nullptr && std::strcmp(name, changing_.other) == 0);
+      const bool is_right = name == nullptr || name == changing_.name || name == changing_.other;
       expect(is_right, "dladdr() names the function wrongly");
       const Addr function = search_(changing_.start + 1);
       expect(function == 0 || function == changing_.start, "libgcc_s finds the function wrongly");
@@ -134,10 +139,31 @@ class Readers {
   const LibgccSearch search_;
   std::vector<Known> known_;
   Known changing_{};
-  std::vector<std::vector<std::byte>> states_;
+  std::vector<State> states_;
 };
 
-/// No reader of files complains of any state. `other` bytes of the file are those of now.
+/// elfutils names the functions of a file rightly, or the one that changes not at all.
+void expect_named_in(const std::string& path, const Readers::State& state, const SmallSegment& small) {
+  const auto in_file = [&](const Readers::Known& function) {
+    std::array<char, 32> text{};
+    std::snprintf(
+        text.data(), text.size(), " 0x%zx",
+        static_cast<std::size_t>(small.layout.text_address + function.start - small.segment->text().begin + 1));
+    return std::string(text.data());
+  };
+  std::string command = "eu-addr2line -S -e " + path;
+  for (const Readers::Known& known : state.known) command += in_file(known);
+  const auto lines = lines_of(output_of(command + in_file(state.changing)));  // two for each
+  for (std::size_t i = 0; i < state.known.size(); ++i) EXPECT_EQ(lines[2 * i], state.known[i].name + "+0x1"s) << path;
+  const std::string& name = lines[2 * state.known.size()];
+  if (state.changing.start != 0 && name.find("()+0x") != 0) {
+    EXPECT_TRUE(name == state.changing.name + "+0x1"s || name == state.changing.other + "+0x1"s)
+        << path << ": " << name;
+  }
+}
+
+/// No reader of files complains of any state, and all name the functions rightly. Bytes behind a state are those of
+/// now.
 void expect_no_complaint(const SmallSegment& small, const Readers& readers) {
   const TemporaryFolder folder;
   std::ifstream now(small.segment->memory().path(), std::ios::binary);
@@ -145,11 +171,13 @@ void expect_no_complaint(const SmallSegment& small, const Readers& readers) {
   ASSERT_EQ(file.size(), small.layout.end);
   std::string paths;
   for (std::size_t i = 0; i < readers.states().size(); ++i) {
-    const auto& state = readers.states()[i];
+    const Readers::State& state = readers.states()[i];
     std::string bytes = file;
-    std::memcpy(bytes.data(), state.data(), state.size());
-    paths += " " + (folder / std::to_string(i));
-    std::ofstream(folder / std::to_string(i), std::ios::binary) << bytes;
+    std::memcpy(bytes.data(), state.bytes.data(), state.bytes.size());
+    const std::string path = folder / std::to_string(i);
+    paths += " " + path;
+    std::ofstream(path, std::ios::binary) << bytes;
+    expect_named_in(path, state, small);
   }
   const Ended binutils = run("readelf --wide --sections --segments --dyn-syms --dynamic --debug-dump=frames" + paths);
   EXPECT_EQ(binutils.status, 0);

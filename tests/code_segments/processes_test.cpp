@@ -160,7 +160,7 @@ TEST(CodeSegmentsProcess, ManyProcessesOfOneUserShareAFolder) {
   EXPECT_EQ(folders_in(folder.path()), 0u);
 }
 
-/// What a program does while its segments cannot be renewed: the code runs and is named, nothing is lost.
+/// Makes code while segments cannot be renewed: it runs and is named, and nothing is lost.
 int go_on_without_new_files(CodeSegments& segments, Addr start, const char* why) {
   const Status sealed = segments.seal();
   if (sealed || std::string(sealed.error().what) != why) return 11;

@@ -1,7 +1,8 @@
 // Prints where its code is, and why it is not elsewhere. Then it runs a command, in which PID is this process's number,
 // below functions in a code segment: main, jit_outer, go_on, jit_inner, look. They were appended to a file that was
 // open already. The command "burn" takes time instead, "throw" throws an exception to main, and "names" prints the C
-// library's names of the stack, "seal" seals before. A second argument starts a thread that adds and releases functions meanwhile.
+// library's names of the stack, "seal" seals before. A second argument starts a thread that adds and releases functions
+// meanwhile.
 #include <execinfo.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>

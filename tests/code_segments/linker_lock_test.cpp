@@ -1,0 +1,123 @@
+// The dynamic linker has locks, which a constructor of a library has, and whoever iterates over libraries. Code is
+// committed meanwhile, by the same thread and by another one that the former waits for.
+#include <gtest/gtest.h>
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <future>
+#include <string>
+#include <thread>
+
+#include "tests/code_segments/committed.h"
+#include "tests/code_segments/symbols_of.h"
+#include "tests/support/command.h"
+
+namespace jitunwind::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::function<void()> in_constructor;
+void called_in_constructor() { in_constructor(); }
+
+/// Runs it in the constructor of a library.
+void construct(const std::function<void()>& action) {
+  bool is_called = false;
+  in_constructor = [&] { action(), is_called = true; };
+  std::array<char, 32> address{};
+  std::snprintf(address.data(), address.size(), "%jx",
+                static_cast<std::uintmax_t>(reinterpret_cast<std::uintptr_t>(&called_in_constructor)));
+  ::setenv("CALLED_IN_CONSTRUCTOR", address.data(), 1);
+  void* const library = ::dlopen(JITUNWIND_CONSTRUCTOR, RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << ::dlerror();
+  EXPECT_TRUE(is_called);
+  EXPECT_EQ(::dlclose(library), 0);
+}
+
+/// Runs it while libraries are iterated over.
+void iterate(std::function<void()> action) {
+  EXPECT_EQ(::dl_iterate_phdr([](dl_phdr_info*, std::size_t,
+                                 void* self) { return (*static_cast<std::function<void()>*>(self))(), 1; },
+                              &action),
+            1);
+}
+
+/// Commits, runs and releases so many functions.
+void use(CodeSegments& segments, int functions) {
+  std::vector<Addr> starts;
+  for (int i = 0; i < functions; ++i) {
+    starts.push_back(commit_frame(segments, "used " + std::to_string(i)));
+    EXPECT_EQ(call(
+                  starts.back(), [](void* argument) { return argument; }, &segments),
+              &segments);
+  }
+  for (const Addr start : starts) EXPECT_TRUE(segments.release(start));
+}
+
+/// The thread that has the lock waits for another one. If that does not end, the whole test does.
+void wait_for_use(CodeSegments& segments, int functions) {
+  std::promise<void> ends;
+  std::thread other([&] {
+    use(segments, functions);
+    ends.set_value();
+  });
+  if (ends.get_future().wait_for(20s) != std::future_status::ready) {
+    std::puts("the other thread waits for the dynamic linker");
+    std::fflush(stdout);
+    std::_Exit(1);
+  }
+  other.join();
+}
+
+TEST(LinkersLock, SegmentsAreOpenedInConstructors) {
+  CodeSegments segments({.text_bytes = 65536, .functions = 4});
+  construct([&] { use(segments, 40); });
+  EXPECT_GT(segments.status().segments, 0u);
+  use(segments, 40);
+  EXPECT_EQ(segments.status().refused, 0u);
+}
+
+TEST(LinkersLock, OthersCommitMeanwhile) {
+  CodeSegments segments;
+  const Addr first = commit_frame(segments, "first");
+  construct([&] { wait_for_use(segments, 100); });
+  iterate([&] { use(segments, 100); });
+  iterate([&] { wait_for_use(segments, 100); });
+  EXPECT_EQ(segments.status().published, 1u);
+  EXPECT_STREQ(symbol_at(first), "first");
+}
+
+/// A segment that was opened ahead serves those who wait, as soon as the one before is full.
+TEST(LinkersLock, TheNextSegmentIsThereAlready) {
+  CodeSegments segments({.text_bytes = 65536, .functions = 64});
+  std::vector<Addr> kept;
+  for (int i = 0; i < 40; ++i) kept.push_back(commit_frame(segments, "kept " + std::to_string(i)));
+  const auto libraries = [&] {
+    std::size_t count = 0;
+    std::pair<std::string, std::size_t*> of{segments.status().folder, &count};
+    ::dl_iterate_phdr(
+        [](dl_phdr_info* info, std::size_t, void* self) {
+          const auto& [folder, into] = *static_cast<decltype(of)*>(self);
+          *into += std::string(info->dlpi_name).find(folder) == 0;
+          return 0;
+        },
+        &of);
+    return count;
+  };
+  for (int i = 0; i < 2000 && libraries() < 2; ++i) std::this_thread::sleep_for(10ms);
+  ASSERT_EQ(libraries(), 2u);
+  std::this_thread::sleep_for(200ms);  // the thread that opened it hands it over
+  construct([&] { wait_for_use(segments, 40); });
+  EXPECT_EQ(segments.status().files, 2u);
+  for (std::size_t i = 0; i < kept.size(); ++i) EXPECT_EQ(symbol_at(kept[i]), "kept " + std::to_string(i));
+}
+
+}  // namespace
+}  // namespace jitunwind::test
