@@ -122,6 +122,47 @@ const Case k_cases[] = {
      "+0: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n+1: cfa=rsp+8 ra=[cfa-8]",
      {},
      1},
+    {"CalleePopsArguments",
+     &arch::x86_64,
+     R"(6a 01            push 1
+        e8 00 10 00 00   call elsewhere
+        c3               ret)",
+     "+0: cfa=rsp+8 ra=[cfa-8]\n+2: cfa=rsp+16 ra=[cfa-8]\n+7: cfa=rsp+8 ra=[cfa-8]",
+     {},
+     1},
+    {"OnlyRowIsWrong",
+     &arch::x86_64,
+     "90 nop\nc3 ret",
+     "+0: cfa=rsp+16 ra=[cfa-8]",
+     {"0x1: the row says cfa=rsp+16, but rsp is cfa-16"},
+     1},
+    {"NopBeforeALandingPad",
+     &arch::x86_64,
+     "90 nop\n5b pop rbx\nc3 ret",
+     "+0: cfa=rsp+8 ra=[cfa-8]\n+1: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n+2: cfa=rsp+8 ra=[cfa-8]",
+     {"0x1: cannot tell: no path leads there"},
+     1},
+    {"PointerAdvancedInALoop",
+     &arch::x86_64,
+     R"(53            push rbx
+        48 8d 44 24 f0   lea rax,[rsp-16]
+        48 89 08      mov [rax],rcx
+        48 83 c0 08   add rax,8
+        48 39 d0      cmp rax,rdx
+        75 f4         jne +6
+        5b            pop rbx
+        c3            ret)",
+     "+0: cfa=rsp+8 ra=[cfa-8]\n+1: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n+13: cfa=rsp+8 ra=[cfa-8]",
+     {}},
+    {"SpMovedByARegister",
+     &arch::aarch64,
+     R"(0c 82 84 d2   mov x12,#9232
+        ff 63 2c cb   sub sp,sp,x12
+        0c 82 84 d2   mov x12,#9232
+        ff 63 2c 8b   add sp,sp,x12
+        c0 03 5f d6   ret)",
+     "+0: cfa=sp\n+8: cfa=sp+9232\n+10: cfa=sp",
+     {}},
     {"Outermost", &arch::x86_64, "31 ed xor ebp,ebp\n58 pop rax\nf4 hlt", "+0: cfa=rsp+8 ra=undefined", {}},
     {"JumpTable",
      &arch::x86_64,
@@ -140,7 +181,7 @@ const Case k_cases[] = {
         c3      ret)",
      "+0: cfa=rsp+8 ra=[cfa-8]\n+1: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n"
      "+3: cfa=rsp+24 rbx=[cfa-24] ra=[cfa-8]\n+4: cfa=rsp+16 ra=[cfa-8]",
-     {"0x3: cannot tell: only indirect jumps lead there"},
+     {"0x3: cannot tell: only indirect jumps lead there", "0x4: cannot tell the CFA: only indirect jumps lead there"},
      1},
     {"JumpIntoAnInstruction",
      &arch::x86_64,

@@ -91,9 +91,9 @@ std::uint64_t written(const Mode& mode, const MachineInstruction& i) {
   std::uint64_t all = i.written;
   if (i.effect == Effect::pop || i.effect == Effect::load || i.effect == Effect::set) all |= bit(i.reg);
   if (i.effect == Effect::exchange) all |= bit(i.reg) | bit(i.base);
-  for (const Effect moves : {Effect::push, Effect::pop, Effect::leave, Effect::call, Effect::ret})
+  for (const Effect moves : {Effect::push, Effect::pop, Effect::enter, Effect::leave, Effect::call, Effect::ret})
     if (i.effect == moves) all |= bit(mode.arch.sp);
-  if (i.effect == Effect::leave) all |= bit(mode.arch.fp);
+  if (i.effect == Effect::enter || i.effect == Effect::leave) all |= bit(mode.arch.fp);
   return all;
 }
 

@@ -49,6 +49,7 @@ struct MachineInstruction {
     exchange,  ///< reg and base
     store,    ///< the words from base + amount on = reg, second; then base += step
     load,     ///< reg, second = the words from base + amount on; then base += step
+    enter,    ///< as push of the frame pointer, which is SP then; then SP -= amount
     leave,    ///< SP = frame pointer; then as pop of the frame pointer
     call,     ///< to `target` or by `operand`; returns with SP as it was
     branch,   ///< to `target`, or continues

@@ -312,7 +312,9 @@ MachineInstruction one_byte(const Parts& p, Addr next) {
       if (p.group() != 7 || !p.is_register()) return that_writes(written_by(p));
       if (op == 0xc6) return that_writes(bit_of(p, k_ax));
       return and_writes(bit_of(p, k_ax), to(p, Effect::branch, next));
-    case 0xc8:  // enter
+    case 0xc8:  // enter: a size of 16 bits, and levels of 8
+      if (p.operand_size || p.immediate >> 16 != 0) return with_effect(Effect::unknown);
+      return with_effect(Effect::enter, dwarf(p, k_fp), p.immediate & 0xffff);
     case 0xca:
     case 0xcb:
     case 0xcf:

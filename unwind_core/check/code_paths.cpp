@@ -73,18 +73,25 @@ void CodePaths::add_head(std::uint32_t offset, const CodeValues& values, bool is
 }
 
 /// Code that follows a call directly, with a row of its own, is that of other paths: the call does not return.
-bool CodePaths::is_behind_last_call(const Path& path, const Judgement& judgement, std::uint32_t row) const noexcept {
+bool CodePaths::ends_in_call(const Path& path, std::uint32_t row, const Judgement& judgement) const noexcept {
   return path.called != k_no_head && judgement.verdict != Verdict::agrees && !rows_.are_equal(path.called, row);
+}
+
+/// Callees may pop arguments. A row that finds the CFA by SP tells how many.
+void CodePaths::settle(Path& path, const RowClaims& row) noexcept {
+  if (!path.values.may_have_popped() || row.cfa != RowClaims::Cfa::offset || row.cfa_base != machine_.sp) return;
+  if (path.values.pop_up_to(-row.cfa_offset, machine_)) assumed_ += judges_;
 }
 
 /// Goes to a head, whose row must hold for every path that leads there. Assumed values prove nothing of code that was
 /// judged before.
-void CodePaths::flow(const Path& path, std::uint32_t to) {
+void CodePaths::flow(Path& path, std::uint32_t to) {
   if (path.is_assumed && head_at_[to] < judged_) return;
-  if (!judges_ && path.called == k_no_head) return add_head(to, path.values, path.is_assumed);
   const std::uint32_t row = rows_.index_at(to);
+  settle(path, rows_[row]);
+  if (!judges_ && path.called == k_no_head) return add_head(to, path.values, path.is_assumed);
   const Judgement judgement = rows_.judge(rows_[row], path.values);
-  if (is_behind_last_call(path, judgement, row)) return;
+  if (ends_in_call(path, row, judgement)) return;
   if (judges_)
     note(to, judgement, path.is_assumed);
   else
@@ -116,9 +123,10 @@ bool CodePaths::step(Path& path) {
   const std::uint32_t at = path.at;
   const RowClaims& current = rows_[row_];
   if (at < current.begin || at >= current.end) row_ = rows_.index_at(at);
+  settle(path, rows_[row_]);
   if (judges_ || path.called != k_no_head) {
     const Judgement judgement = rows_.judge(rows_[row_], path.values);
-    if (is_behind_last_call(path, judgement, row_)) return false;
+    if (ends_in_call(path, row_, judgement)) return false;
     if (judges_) note(at, judgement, path.is_assumed);
   }
   const MachineInstruction i = read(at);
@@ -128,6 +136,8 @@ bool CodePaths::step(Path& path) {
   }
   shapes_[at] = static_cast<std::uint8_t>((shapes_[at] & ~k_length) | i.length);
   if (i.effect == Effect::unknown) unreached_ = CannotTell::unknown_instruction;
+  if (i.effect == Effect::ret && judges_ && path.values.returns_elsewhere(machine_))
+    note(at, {Verdict::disagrees, CannotTell::none, machine_.arch.sp, path.values.reg(machine_.sp)}, path.is_assumed);
   path.values.apply(i, machine_, at);
   if (i.effect == Effect::branch || i.effect == Effect::jump) jump(path, i);
   if (i.effect == Effect::call) keep_candidate(path.values), path.called = row_;

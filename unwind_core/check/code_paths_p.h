@@ -63,8 +63,9 @@ class CodePaths {
   void find_heads();
   void follow(std::uint32_t head);
   bool step(Path& path);
-  bool is_behind_last_call(const Path& path, const Judgement& judgement, std::uint32_t row) const noexcept;
-  void flow(const Path& path, std::uint32_t to);
+  bool ends_in_call(const Path& path, std::uint32_t row, const Judgement& judgement) const noexcept;
+  void settle(Path& path, const RowClaims& row) noexcept;
+  void flow(Path& path, std::uint32_t to);
   void jump(const Path& path, const MachineInstruction& i);
   void add_head(std::uint32_t offset, const CodeValues& values, bool is_assumed);
   void work();

@@ -39,7 +39,7 @@ Machine::Machine(const Arch& a) noexcept
 CodeValues CodeValues::none() noexcept {
   CodeValues values;
   values.registers_.fill(Value::unknown());
-  values.is_partial_ = true;
+  values.is_partial_ = values.is_assumed_ = true;
   return values;
 }
 
@@ -79,10 +79,15 @@ void CodeValues::drop_slots(Predicate predicate) noexcept {
 /// Stores through other pointers are not followed: code that overwrites saved registers by one is broken itself.
 /// `is_of_frame`: the address counts from SP or from the frame pointer.
 void CodeValues::store(const Value& address, std::int32_t word, Value value, bool is_of_frame) noexcept {
-  if (value.kind == Value::Kind::entry && !(address.is_address() && !address.is_made())) scattered_ |= bit(value.reg);
+  const bool is_sure = address.is_address() && !address.is_made();
+  if (value.kind == Value::Kind::entry && !is_sure) scattered_ |= bit(value.reg);
   if (!address.is_address()) return;
   // A pointer may have been advanced in a loop, beyond what its register is known to be.
   if (!is_of_frame && (value.kind == Value::Kind::other || find(address.base, address.offset))) return;
+  if (may_have_popped_ && is_of_frame) {
+    if (value.kind == Value::Kind::other) return;
+    is_doubtful_ |= value.kind != Value::Kind::unknown;
+  }
   value.since = now_;
   bool is_there = false;
   for (std::size_t i = 0; i < count_; ++i) {
@@ -116,16 +121,44 @@ void CodeValues::make_sp(const Machine& machine) noexcept {
   registers_[machine.sp].since = now_;
 }
 
-void CodeValues::set_sp(Value value, const Machine& machine) noexcept {
+void CodeValues::set_sp(Value value, const Machine& machine, bool moves) noexcept {
   if (!value.is_address() && value.kind != Value::Kind::unknown) return make_sp(machine);
+  may_have_popped_ &= moves;
   value.since = now_;
   registers_[machine.sp] = value;
 }
 
-void CodeValues::set(RegNum reg, Value value, const Machine& machine) noexcept {
+bool CodeValues::pop_up_to(std::int64_t offset, const Machine& machine) noexcept {
+  Value& sp = registers_[machine.sp];
+  const std::int64_t popped = offset - sp.offset;
+  if (!sp.is_cfa(sp.offset) || popped < 0 || popped % machine.word != 0) return false;
+  may_have_popped_ = false;
+  if (popped == 0) return false;
+  sp = sp.plus(popped);
+  return is_assumed_ = true;
+}
+
+bool CodeValues::returns_elsewhere(const Machine& machine) const noexcept {
+  const Value& sp = registers_[machine.sp];
+  return machine.arch.calls_push() && is_assumed_ && sp.is_cfa(sp.offset) && !find(sp.base, sp.offset);
+}
+
+/// The value of a word of the frame that is loaded into a register. If a callee has popped arguments, it may be another
+/// word than it seems, in which the register was saved.
+Value CodeValues::loaded(const Value& at, RegNum reg, bool is_by_sp, const Machine& machine) noexcept {
+  const Value value = memory(at, 0, machine.word);
+  const Place place = machine.place(reg);
+  const bool restores = at.is_address() && place != k_no_place && (machine.preserved >> place & 1) != 0;
+  const bool is_sure = !(is_by_sp && may_have_popped_) && !is_scattered(place);
+  if (!restores || is_sure || value.is_entry(place)) return value;
+  is_doubtful_ = true;
+  return Value::unknown();
+}
+
+void CodeValues::set(RegNum reg, Value value, const Machine& machine, bool moves) noexcept {
   const Place place = machine.place(reg);
   if (place == k_no_place) return;
-  if (place == machine.sp) return set_sp(value, machine);
+  if (place == machine.sp) return set_sp(value, machine, moves);
   value.since = now_;
   registers_[place] = value;
 }
@@ -151,7 +184,8 @@ void CodeValues::access(const MachineInstruction& i, const Machine& machine) noe
     store(first, machine.word, value_of(i.reg, machine), is_of_frame);
     if (i.second != k_no_reg) store(second, machine.word, value_of(i.second, machine), is_of_frame);
   } else {
-    const Value one = memory(first, 0, machine.word), two = memory(second, 0, machine.word);
+    const bool is_by_sp = i.base == machine.arch.sp;
+    const Value one = loaded(first, i.reg, is_by_sp, machine), two = loaded(second, i.second, is_by_sp, machine);
     if (i.reg != k_no_reg) set(i.reg, one, machine);
     if (i.second != k_no_reg) set(i.second, two, machine);
   }
@@ -160,6 +194,7 @@ void CodeValues::access(const MachineInstruction& i, const Machine& machine) noe
 
 void CodeValues::forget_what_calls_change(const Machine& machine, std::uint32_t since) noexcept {
   now_ = since + 1;
+  may_have_popped_ = machine.arch.calls_push();
   for (std::uint32_t places = machine.passed; places != 0; places &= places - 1)
     registers_[static_cast<std::size_t>(std::countr_zero(places))] = Value::unknown();  // some callees preserve more
   if (!machine.arch.ra_in_memory) overwrite(bit(machine.ra), machine);
@@ -173,22 +208,30 @@ void CodeValues::apply(const MachineInstruction& i, const Machine& machine, std:
   switch (i.effect) {
     case Effect::push: {
       const Value value = value_of(i.reg, machine);
-      set_sp(registers_[sp].plus(-i.amount), machine);
+      set_sp(registers_[sp].plus(-i.amount), machine, true);
       store(registers_[sp], machine.word, value);
       break;
     }
+    case Effect::enter: {
+      const Value value = value_of(i.reg, machine);
+      set_sp(registers_[sp].plus(-machine.word), machine, true);
+      store(registers_[sp], machine.word, value);
+      set(i.reg, registers_[sp], machine);
+      set_sp(registers_[sp].plus(-i.amount), machine, true);
+      break;
+    }
     case Effect::leave:
-      set_sp(value_of(machine.arch.fp, machine), machine);
+      set_sp(value_of(machine.arch.fp, machine), machine, false);
       [[fallthrough]];
     case Effect::pop: {
-      const Value value = memory(registers_[sp], 0, machine.word);
-      set_sp(registers_[sp].plus(i.amount), machine);
+      const Value value = loaded(registers_[sp], i.reg, true, machine);
+      set_sp(registers_[sp].plus(i.amount), machine, true);
       if (i.reg != k_no_reg) set(i.reg, value, machine);
       break;
     }
     case Effect::set:
       if (i.index == k_no_reg)
-        set(i.reg, value_of(i.base, machine).plus(i.amount), machine);
+        set(i.reg, value_of(i.base, machine).plus(i.amount), machine, i.base == i.reg);
       else if (i.index == number_in_)
         set(i.reg, value_of(i.base, machine).plus((number_ % (std::int64_t{1} << 40)) * i.step), machine);
       else
@@ -271,6 +314,11 @@ bool CodeValues::merge_slots(const CodeValues& other) noexcept {
 
 bool CodeValues::merge(const CodeValues& other) noexcept {
   bool changed = merge_slots(other);
+  changed |= (other.may_have_popped_ && !may_have_popped_) || (other.is_assumed_ && !is_assumed_);
+  changed |= other.is_doubtful_ && !is_doubtful_;
+  may_have_popped_ |= other.may_have_popped_;
+  is_doubtful_ |= other.is_doubtful_;
+  is_assumed_ |= other.is_assumed_;
   changed |= (other.scattered_ & ~scattered_) != 0;
   scattered_ |= other.scattered_;
   for (std::size_t place = 0; place < registers_.size(); ++place) {

@@ -74,7 +74,7 @@ class CodeValues {
   /// The value of a word of memory.
   Value memory(const Value& address, std::int64_t displacement, std::int32_t word) const noexcept;
   /// The value of a register at the entry may be in memory at a place that is not known.
-  bool is_scattered(Place place) const noexcept { return (scattered_ >> place & 1) != 0; }
+  bool is_scattered(Place place) const noexcept { return place != k_no_place && (scattered_ >> place & 1) != 0; }
   enum class Signature : std::uint8_t { none, made, unknown };
   Signature signature() const noexcept { return signature_; }
 
@@ -86,6 +86,15 @@ class CodeValues {
   void apply(const MachineInstruction& instruction, const Machine& machine, std::uint32_t offset) noexcept;
   /// A call has returned, or an exception has left it: registers that it may change have other values.
   void forget_what_calls_change(const Machine& machine, std::uint32_t since) noexcept;
+  /// A call has returned since SP was known for sure; its callee may have popped arguments.
+  bool may_have_popped() const noexcept { return may_have_popped_; }
+  /// A register may have been restored from elsewhere than SP's known place: nothing is known for sure.
+  bool is_doubtful() const noexcept { return is_doubtful_; }
+  /// Tells that SP is at this distance from the CFA, if it can be: callees pop whole words. True: they have popped
+  /// some.
+  bool pop_up_to(std::int64_t offset, const Machine& machine) noexcept;
+  /// A row has told where SP is, and that is wrong: SP at this return is where nothing was pushed.
+  bool returns_elsewhere(const Machine& machine) const noexcept;
   /// Whether both have the same frame: SP, registers that calls preserve, and memory.
   bool same_frame_as(const CodeValues& other, const Machine& machine) const noexcept;
   /// Keeps what both states agree on. True: this one has changed.
@@ -100,8 +109,10 @@ class CodeValues {
   static constexpr std::size_t k_slots = 28;
 
   Value value_of(RegNum reg, const Machine& machine) const noexcept;
-  void set(RegNum reg, Value value, const Machine& machine) noexcept;
-  void set_sp(Value value, const Machine& machine) noexcept;
+  Value loaded(const Value& at, RegNum reg, bool is_by_sp, const Machine& machine) noexcept;
+  /// `moves`: it is SP, which is moved by a number.
+  void set(RegNum reg, Value value, const Machine& machine, bool moves = false) noexcept;
+  void set_sp(Value value, const Machine& machine, bool moves) noexcept;
   void make_sp(const Machine& machine) noexcept;
   void access(const MachineInstruction& i, const Machine& machine) noexcept;
   void overwrite(std::uint32_t places, const Machine& machine) noexcept;
@@ -113,6 +124,9 @@ class CodeValues {
   std::array<Value, k_register_places> registers_;
   std::array<Slot, k_slots> slots_;
   std::uint8_t count_ = 0;
+  bool may_have_popped_ = false;
+  bool is_doubtful_ = false;
+  bool is_assumed_ = false;  ///< a row has told where SP is
   bool is_partial_ = false;  ///< words without a slot may hold anything
   Signature signature_ = Signature::none;
   std::uint32_t scattered_ = 0;

@@ -133,8 +133,14 @@ Judgement ClaimedRows::judge_register(const RegisterClaim& claim, const CodeValu
   const Value value = place_of_claim(claim, values);
   if (value.is_entry(claim.place)) return {};
   const bool in_memory = claim.kind == Kind::at_cfa || claim.kind == Kind::at_reg;
-  if (in_memory && value.kind == Value::Kind::other && values.is_scattered(claim.place))
-    return unknown_value(Value::unknown(), claim.reg);
+  const bool may_be_elsewhere = value.kind == Value::Kind::other
+                                    ? values.is_scattered(claim.place)
+                                    : value.kind == Value::Kind::entry && values.is_scattered(value.reg);
+  const Value pushed = Value::address(Value::Base::cfa, 0).plus(machine_.arch.entry_ra);
+  const bool is_pushed = claim.place == machine_.ra && machine_.arch.calls_push();
+  if (is_pushed && values.memory(pushed, 0, machine_.word).is_entry(claim.place))
+    return {Verdict::disagrees, CannotTell::none, claim.reg, {}};
+  if (in_memory && may_be_elsewhere) return unknown_value(Value::unknown(), claim.reg);
   if (value.kind == Value::Kind::unknown) return unknown_value(value, claim.reg);
   return {Verdict::disagrees, CannotTell::none, claim.reg, value};
 }
@@ -158,6 +164,9 @@ Judgement ClaimedRows::judge(const RowClaims& row, const CodeValues& values) con
     if (claim.kind == Kind::at_cfa && !has_cfa) continue;  // it counts from the row's CFA, not from the true one
     consider(judge_register(claim, values));
   }
+  const bool is_by_sp = worst.reg != machine_.arch.sp || row.cfa_base == machine_.sp || !worst.seen.is_address();
+  if (worst.verdict == Verdict::disagrees && values.is_doubtful() && is_by_sp)
+    return unknown_value(Value::unknown(), worst.reg);
   return worst;
 }
 
@@ -175,7 +184,9 @@ CodeValues ClaimedRows::values_of(const RowClaims& row) const noexcept {
     const Value value = Value::entry(claim.place);
     if (claim.kind == Kind::same) values.put(claim.place, value);
     if (claim.kind == Kind::in_reg) values.put(claim.base, value);
-    if (claim.kind == Kind::at_cfa) values.store(at_cfa(claim.offset), machine_.word, value);
+    const bool is_pushed = claim.place == machine_.ra && machine_.arch.calls_push();  // whatever the row says of it
+    if (claim.kind == Kind::at_cfa)
+      values.store(at_cfa(is_pushed ? machine_.arch.entry_ra : claim.offset), machine_.word, value);
     if (claim.kind == Kind::at_reg) values.store(values.reg(claim.base).plus(claim.offset), machine_.word, value);
   }
   return values;

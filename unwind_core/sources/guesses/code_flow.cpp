@@ -32,6 +32,12 @@ class Transfer {
         state_.sp = plus(state_.sp, -i.amount);
         save(i.reg, state_.sp);
         break;
+      case Effect::enter:
+        state_.sp = plus(state_.sp, -arch_.word_size);
+        save(i.reg, state_.sp);
+        set(i.reg, state_.sp);
+        state_.sp = plus(state_.sp, -i.amount);
+        break;
       case Effect::leave:
         state_.sp = state_.fp;
         [[fallthrough]];
