@@ -84,6 +84,12 @@ ju_status ju_registration_range(const ju_registration* registration, uint64_t* b
 /** Bytes of this procedure alone, without the shared shape; 0 for a bad handle. Signal-safe. */
 size_t ju_registration_bytes(const ju_registration* registration);
 
+/** Holds the description against the code, which must be in place, without running it: docs/testing.md. Writes a line
+    for each stretch of rows that is wrong or cannot be compared, up to 64, cut to room - 1 bytes, or nothing if room is
+    0. `wrong` and `untold` get the numbers of such instructions; each may be null. Allocates; thread-safe, not
+    signal-safe. Errors: code_disagrees: a row is wrong; null_pointer, bad_handle, freed_handle, out_of_memory. */
+ju_status ju_check(const ju_registration* registration, char* into, size_t room, size_t* wrong, size_t* untold);
+
 /* Batches. */
 
 /** Makes an empty batch. Errors: null_pointer, out_of_memory. */

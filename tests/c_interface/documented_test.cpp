@@ -103,6 +103,7 @@ TEST(CInterfacePage, HasEveryFunctionOfCpp) {
                                    "builders/frame_handler.h",
                                    "builders/registration.h",
                                    "builders/object_registration.h",
+                                   "dyn_info/check_procedure.h",
                                    "dyn_info/registry/registry.h",
                                    "sdk/walk.h",
                                    "sdk/walk_thread.h",

@@ -48,6 +48,35 @@ TEST(CRegistrations, ComeAndGo) {
   EXPECT_EQ(ju_description_free(description), JU_OK);
 }
 
+TEST(CRegistrations, AreHeldAgainstTheirCode) {
+  const Code code;
+  std::array<char, 200> text{"old"};
+  std::size_t wrong = 1, untold = 1;
+  ju_description* description = built(said("jit_call"));
+  ju_registration* registration = registered(description, code);
+  EXPECT_EQ(ju_check(registration, text.data(), text.size(), &wrong, &untold), JU_OK);
+  EXPECT_EQ(wrong, 0u);
+  EXPECT_EQ(untold, 0u);
+  EXPECT_STREQ(text.data(), "");
+  EXPECT_EQ(ju_cancel(registration, nullptr), JU_OK);
+  EXPECT_EQ(ju_description_free(description), JU_OK);
+
+  ju_builder* leaf = nullptr;
+  ASSERT_EQ(ju_describe(JU_CPU_HOST, "leaf", &leaf, nullptr), JU_OK);
+  description = built(leaf);
+  registration = registered(description, code);
+  EXPECT_EQ(ju_check(registration, text.data(), text.size(), &wrong, nullptr), JU_CODE_DISAGREES);
+  EXPECT_GT(wrong, 0u);
+  EXPECT_NE(std::string(text.data()).find(": the row says "), std::string::npos) << text.data();
+  EXPECT_EQ(ju_check(registration, text.data(), 4, nullptr, nullptr), JU_CODE_DISAGREES);
+  EXPECT_STREQ(text.data(), "+0x");
+  EXPECT_EQ(ju_check(registration, nullptr, 0, nullptr, nullptr), JU_CODE_DISAGREES);
+  EXPECT_EQ(ju_check(registration, nullptr, 4, nullptr, nullptr), JU_NULL_POINTER);
+  EXPECT_EQ(ju_check(nullptr, nullptr, 0, nullptr, nullptr), JU_NULL_POINTER);
+  EXPECT_EQ(ju_cancel(registration, nullptr), JU_OK);
+  EXPECT_EQ(ju_description_free(description), JU_OK);
+}
+
 TEST(CRegistrations, OfMarksThatServeOneProcedureAfterTheOther) {
   const Code code(2);
   ju_builder* marks = nullptr;

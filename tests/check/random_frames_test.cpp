@@ -111,14 +111,17 @@ TEST(CheckedRandomFrames, WithOneWrongRuleDisagree) {
       return false;
     };
     const CheckReport report = check({arch::x86_64, code, memory}, row_at);
-    // A register that is saved by SP behind a call may be elsewhere, if rows find the CFA by a frame pointer: the callee
-    // may have popped arguments.
+    // A register that is saved by SP behind a call may be elsewhere, if rows find the CFA by a frame pointer: the
+    // callee may have popped arguments.
     const bool is_decidable = !frame.has_pointer;
     undecided += report.verdict == Verdict::cannot_tell;
     right += report.verdict == Verdict::agrees;
-    ASSERT_GE(report.verdict, how == "slot" ? Verdict::agrees : is_decidable ? Verdict::disagrees : Verdict::cannot_tell)
+    ASSERT_GE(report.verdict, how == "slot"  ? Verdict::agrees
+                              : is_decidable ? Verdict::disagrees
+                                             : Verdict::cannot_tell)
         << how << " at +" << std::hex << changed.range.begin - code.begin << ": " << to_text(changed, arch::x86_64)
-        << " instead of " << before << "\n" << text_of(report, code.begin) << description->to_text();
+        << " instead of " << before << "\n"
+        << text_of(report, code.begin) << description->to_text();
   }
   std::printf("of %zu, %zu not decided, %zu right still\n", how_many(), undecided, right);
   EXPECT_LT(undecided, how_many() / 50);
