@@ -290,4 +290,18 @@ Found TargetList::find_name(Lookup& lookup, std::span<char> into, ProcedureName&
                            });
 }
 
+void append_listed_code(const ListHead& head, Lookup& lookup, std::vector<AddrRange>& out) {
+  const CountedMemory memory(lookup.space.memory);
+  for (std::size_t number = 0; number < ListHead::k_most; ++number) {
+    const Result<Addr> list = head.list_head(number, lookup.window);
+    if (!list || *list == 0) return;
+    const Result<ListState> state = read_state(*list, memory, lookup);
+    if (!state) continue;
+    (void)for_each_procedure(state->first, lookup, memory, [&](Addr, const AddrRange& code) {
+      out.push_back(code);
+      return true;
+    });
+  }
+}
+
 }  // namespace jitunwind

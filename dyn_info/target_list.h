@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "jitunwind/unwind_core/row_source.h"
 
@@ -63,6 +64,10 @@ class TargetList final : public RowSource, public NameSource {
  private:
   const ListHead& head_;
 };
+
+/// Appends the code of every procedure in the lists, the newest of each list first. A list that is broken, or that a
+/// writer changes meanwhile, is followed as far as it leads. Throws std::bad_alloc.
+void append_listed_code(const ListHead& head, Lookup& lookup, std::vector<AddrRange>& out);
 
 }  // namespace jitunwind
 #pragma GCC visibility pop

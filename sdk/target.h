@@ -137,6 +137,10 @@ class Target {
   /// has one; they are numbered from 0. Returns 0 if there are no more.
   Result<Addr> registered_list(std::size_t number = 0) const noexcept;
 
+  /// The code made at run time whose JITs describe it: what is registered, and what has call frame information in GDB's
+  /// list or in jitdumps. A range may have several procedures, and ranges may overlap. Allocates.
+  std::vector<AddrRange> jit_code() const;
+
   const Arch& arch() const noexcept;
   /// The address space of the target, for a Cursor that the caller makes.
   const AddressSpace& space() const noexcept;

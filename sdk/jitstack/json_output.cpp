@@ -1,29 +1,14 @@
 // Writes stacks for programs. The keys and their meaning: docs/jitstack.md "JSON".
 #include <jitunwind/version.h>
 
-#include <cinttypes>
-#include <cstdio>
-#include <nlohmann/json.hpp>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "jitunwind/sdk/c/base.h"
+#include "jitunwind/sdk/jitstack/json_document_p.h"
 #include "jitunwind/sdk/jitstack/output_p.h"
 
 namespace jitunwind::jitstack {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-/// 64-bit numbers are written as text: readers that have doubles only would round them.
-std::string hex(std::uint64_t value) {
-  char text[24];
-  std::snprintf(text, sizeof text, "0x%" PRIx64, value);
-  return text;
-}
-
-Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 
 Json json_of(const SeenFrame& frame) {
   Json json{{"number", frame.number}, {"pc", hex(frame.pc)}, {"sp", hex(frame.sp)}};
@@ -38,53 +23,6 @@ Json json_of(const SeenFrame& frame) {
   if (!frame.row.empty()) json["row"] = frame.row;
   return json;
 }
-
-/// Writes a document while its lists grow: each open object ends with a list, which gets elements.
-class GrowingDocument {
- public:
-  /// Begins an object, which becomes an element of the list that is open. `object`'s last member is an empty list.
-  void open(const Json& object) {
-    std::string text = dumped(object);
-    text.resize(text.size() - std::string_view("]\n}").size());
-    add_text(text);
-    has_elements_.push_back(false);
-  }
-  void add(const Json& element) { add_text(dumped(element)); }
-  /// `further` are members behind the list.
-  void close(const Json& further = Json::object()) {
-    const std::size_t margin = 4 * (has_elements_.size() - 1);
-    if (has_elements_.back()) write("\n" + std::string(margin + 2, ' '));
-    has_elements_.pop_back();
-    write("]");
-    for (const auto& [key, value] : further.items())
-      write(",\n" + std::string(margin + 2, ' ') + dumped(key) + ": " + dumped(value));
-    write("\n" + std::string(margin, ' ') + "}");
-  }
-  bool end() {
-    write("\n");
-    return std::fflush(stdout) == 0 && is_written_;
-  }
-
- private:
-  /// Bytes that are not UTF-8 become U+FFFD. The output is ASCII because a terminal also obeys DEL, C1 and characters
-  /// that change the direction of writing in JSON.
-  static std::string dumped(const Json& json) { return json.dump(2, ' ', true, Json::error_handler_t::replace); }
-
-  void add_text(std::string_view text) {
-    if (!has_elements_.empty()) write(has_elements_.back() ? "," : ""), has_elements_.back() = true;
-    const std::string line_end = "\n" + std::string(4 * has_elements_.size(), ' ');
-    if (!has_elements_.empty()) write(line_end);
-    for (std::size_t end; (end = text.find('\n')) != text.npos; text.remove_prefix(end + 1))
-      write(text.substr(0, end)), write(line_end);
-    write(text);
-  }
-  void write(std::string_view text) {
-    is_written_ = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && is_written_;
-  }
-
-  std::vector<bool> has_elements_;  // of the lists that are open, the outermost first
-  bool is_written_ = true;
-};
 
 class JsonOutput final : public Output {
  public:

@@ -84,6 +84,7 @@ int main(int argc, char** argv) {
   ExitStatus status = ExitStatus::whole;
   const auto options = parse_options(argc, argv, status);
   if (!options) return static_cast<int>(status);
+  if (options->check) return static_cast<int>(check_code(*options));
   if (!options->perf.empty()) return static_cast<int>(show_samples(*options));
   if (options->watch != 0) return static_cast<int>(watch(*options));
   return static_cast<int>(Run(*options).run());

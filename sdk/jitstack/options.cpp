@@ -21,9 +21,11 @@ void declare(CLI::App& app, Parsed& parsed) {
   app.set_version_flag("--version", "jitstack " JITUNWIND_VERSION_TEXT);
   app.get_formatter()->column_width(26);
   app.footer(
-      "Exit status: 0 all stacks are whole, 1 one is cut short, 2 usage, 3 a target or thread is not there, 4 output "
-      "cannot be written.");
-  app.add_option("PID", parsed.arguments, "Processes; with --core, the file of its program")->type_name("");
+      "Exit status: 0 all stacks are whole, 1 one is cut short or a description disagrees with its code, 2 usage, 3 a "
+      "target or thread is not there, 4 output cannot be written.");
+  app.add_option("PID", parsed.arguments,
+                 "Processes; with --core, the file of its program; with --check, also ELF files")
+      ->type_name("");
   app.add_option("--core", options.core, "Stacks of a core file")->type_name("FILE");
   app.add_option("--perf", options.perf, "Stacks of the samples of perf record --call-graph dwarf")->type_name("FILE");
   app.add_option("--root", options.root, "Folder with the files of the machine that the core or samples are of")
@@ -44,6 +46,8 @@ void declare(CLI::App& app, Parsed& parsed) {
   app.add_option("--frequency", options.frequency, "How often a second --watch looks, 20 unless said otherwise")
       ->type_name("HZ")
       ->check(CLI::Range(0.001, 1000.0).description(""));
+  app.add_flag("--check", options.check, "Compare the unwind information of code with the code, instead of walking");
+  app.add_flag("--run", options.run, "With --check: execute what disagrees");
   app.add_option("--output", options.output,
                  "File of --watch: NAME.folded; jitstack-PID.folded otherwise. --perf writes it, too")
       ->type_name("NAME");
@@ -61,6 +65,15 @@ void check_watch(const Options& options, bool has_frequency) {
   if (options.processes.size() != 1) throw CLI::ValidationError("--watch is of one process");
   if (options.json || options.rows || options.why)
     throw CLI::ValidationError("--watch prints no stacks, so none with --json, --rows or --why");
+}
+
+void check_checking(const Options& options) {
+  if (!options.check) {
+    if (options.run) throw CLI::ValidationError("--run is of --check");
+    return;
+  }
+  if (options.watch != 0 || !options.perf.empty() || options.rows || options.bold || !options.threads.empty())
+    throw CLI::ValidationError("--check walks no stacks, so none of --watch, --perf, --rows, --bold and --threads");
 }
 
 /// Assigns the arguments, whose meaning depends on the options.
@@ -83,8 +96,12 @@ void take_arguments(Parsed& parsed) {
   if (parsed.arguments.empty()) throw CLI::ValidationError("PID or --core FILE is missing");
   for (const std::string& argument : parsed.arguments) {
     pid_t process = 0;
-    if (!CLI::detail::lexical_cast(argument, process) || process <= 0)
-      throw CLI::ValidationError("'" + escaped(argument) + "' is no number of a process");
+    const bool is_number = CLI::detail::lexical_cast(argument, process) && process > 0;
+    if (!is_number && options.check) {
+      options.files.push_back(argument);
+      continue;
+    }
+    if (!is_number) throw CLI::ValidationError("'" + escaped(argument) + "' is no number of a process");
     options.processes.push_back(process);
   }
 }
@@ -99,6 +116,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv, ExitStat
     app.parse(argc, argv);
     take_arguments(parsed);
     check_watch(parsed.options, app.count("--frequency") != 0);
+    check_checking(parsed.options);
   } catch (const CLI::Success& asked) {
     app.exit(asked);
     status = ExitStatus::whole;

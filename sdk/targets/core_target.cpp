@@ -39,14 +39,6 @@ TargetError not_elf(const std::string& path) {
           "The kernel says in /proc/sys/kernel/core_pattern where it puts them; gcore makes one of a process."};
 }
 
-/// Tries to read the file again, since errno may have changed, and returns the reason: "No such file or directory".
-std::string why_unreadable(const std::string& path) {
-  const ReadableFile file = ReadableFile::regular(path.c_str());
-  char byte = 0;
-  const bool is_none = file.is_open() ? file.read(&byte, 1) >= 0 : errno == EINVAL;
-  return is_none ? "it is no file with contents" : std::strerror(errno);
-}
-
 TargetError cannot_open(const std::string& path, const Error& error) {
   switch (error.code) {
     case ErrorCode::bad_structure:
@@ -132,6 +124,13 @@ TargetError impossible_bits(const std::string& path, const Arch& arch, std::uint
 }
 
 }  // namespace
+
+std::string why_unreadable(const std::string& path) {
+  const ReadableFile file = ReadableFile::regular(path.c_str());
+  char byte = 0;
+  const bool is_none = file.is_open() ? file.read(&byte, 1) >= 0 : errno == EINVAL;
+  return is_none ? "it is no file with contents" : std::strerror(errno);
+}
 
 Result<Target, TargetError> Target::Core::make(const std::string& path, const TargetFolders& folders) {
   auto core = CoreFile::open(path.c_str());

@@ -221,6 +221,15 @@ std::optional<SourceLine> JitCode::find_line(Addr at) const {
   return object ? object->find_line(at) : std::nullopt;
 }
 
+void JitCode::append_described_code(std::vector<AddrRange>& out) const {
+  look();
+  for (const File& file : all_) {
+    if (!file.object) continue;
+    for (const JitObject::Procedure& procedure : file.object->procedures().all)
+      if (procedure.fde) out.push_back(procedure.code);
+  }
+}
+
 /// Executable memory counts as code without a file. Looking for lists takes as long as walking all other frames, and is
 /// not done for a caller in such memory (AddressSpace::expect_code()).
 bool JitCode::was_told_of(Addr at) const noexcept {

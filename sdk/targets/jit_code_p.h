@@ -31,6 +31,9 @@ class JitCode final : public RowSource, public NameSource {
   /// Finds the source line of code, if the files have it.
   std::optional<SourceLine> find_line(Addr at) const;
 
+  /// Appends the code that the files have call frame information for.
+  void append_described_code(std::vector<AddrRange>& out) const;
+
   /// Reads the lists while the target runs, so that less must be read when it is stopped. renew() must follow then.
   void look_ahead() noexcept { look(); }
   /// Reads new files now, because the target is about to run and its memory will change. A file that was known before

@@ -124,4 +124,10 @@ std::optional<SourceLine> JitNames::find_line(Addr at) const {
   return named == nullptr ? std::nullopt : named->told->lines.find(at - named->code.begin);
 }
 
+void JitNames::append_described_code(std::vector<AddrRange>& out) const {
+  look();
+  for (const Named& named : all_)
+    if (!named.told->frames.empty() && named_at(named.code.begin) == &named) out.push_back(named.code);
+}
+
 }  // namespace jitunwind

@@ -37,6 +37,9 @@ class JitNames final : public RowSource, public NameSource {
   /// Finds the source line in the records of jitdumps for code at that address.
   std::optional<SourceLine> find_line(Addr at) const;
 
+  /// Appends the code that has call frame information in jitdumps.
+  void append_described_code(std::vector<AddrRange>& out) const;
+
   /// Sets the path of the perf map, below the root of the files, and the user whose files count. Others may have put a
   /// file there before the process got its number.
   void set_process(std::string map, uid_t owner) {

@@ -34,6 +34,7 @@ std::optional<SourceLine> Target::source_line(const Frame& frame) const {
   const Addr at = frame.address().lookup();
   return space().modules.find(at, module) ? std::nullopt : impl_->space().find_line(at);
 }
+std::vector<AddrRange> Target::jit_code() const { return impl_->space().jit_code(); }
 const Arch& Target::arch() const noexcept { return impl_->space().arch(); }
 const AddressSpace& Target::space() const noexcept { return impl_->space().space(); }
 const Mappings& Target::mappings() const noexcept { return impl_->space().mappings(); }

@@ -64,6 +64,8 @@ TargetError refused_attach(const ProcessFolder& folder, const ProcessStatus& sta
 TargetError other_architecture(const std::string& whose, unsigned machine, bool is_64);
 /// Reports an architecture without a table, or with another word size than its table's.
 TargetError no_table(const std::string& whose, unsigned machine, bool is_64);
+/// Tries to read the file again, since errno may have changed, and returns the reason: "No such file or directory".
+std::string why_unreadable(const std::string& path);
 
 /// A core file as a target.
 class Target::Core final : public Target::Impl {

@@ -6,6 +6,7 @@
 #include <array>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "jitunwind/dyn_info/target_heads_internal.h"
 #include "jitunwind/sdk/targets/jit_code_p.h"
@@ -63,6 +64,16 @@ class TargetSpace {
   std::optional<SourceLine> find_line(Addr at) const {
     auto line = jit_code_.find_line(at);
     return line ? line : jit_names_.find_line(at);
+  }
+  /// The code outside modules whose JITs describe it, in no order.
+  std::vector<AddrRange> jit_code() const {
+    std::vector<AddrRange> code;
+    MemoryWindow window;
+    Lookup lookup(space_, CodeAddress::interrupted(0), window);
+    append_listed_code(heads_, lookup, code);
+    jit_code_.append_described_code(code);
+    jit_names_.append_described_code(code);
+    return code;
   }
   /// Forwards to JitNames::set_process().
   void set_process(std::string perf_map, uid_t owner) { jit_names_.set_process(std::move(perf_map), owner); }

@@ -12,6 +12,7 @@
 #include "jitunwind/sdk/jitstack/stacks_p.h"
 #include "jitunwind/sdk/jitstack/terminal_p.h"
 #include "tests/jitstack/jitstack_runs.h"
+#include "tests/jitstack/json_keys.h"
 #include "tests/support/failing_memory.h"
 #include "tests/support/texts.h"
 #include "tests/targets/recorded_cores.h"
@@ -87,17 +88,6 @@ TEST(Jitstack, NamesTheFileOfTextThatIsCopiedToMemoryOfNoFile) {
   EXPECT_EQ(printed.status, 0);
   expect_lines(printed.out, {R"(  #\d+ .* eh_frame  copied_text_\w+ +.*stand_still.*\+0x.*)",
                              R"(  #\d+ .* eh_frame  copied_text_\w+ +main\+0x.*)"});
-}
-
-/// The page describes every key, and there are no others.
-void expect_keys(const Json& json, std::set<std::string> keys) {
-  const std::string page = text_of_file(JITUNWIND_SOURCE_DIR "/docs/jitstack.md");
-  std::set<std::string> found;
-  for (const auto& [key, value] : json.items()) {
-    found.insert(key);
-    EXPECT_NE(page.find("| `" + key + "`"), std::string::npos) << key;
-  }
-  EXPECT_EQ(found, keys);
 }
 
 std::vector<SeenFrame> frames_of(const Json& thread) {

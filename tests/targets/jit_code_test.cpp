@@ -177,6 +177,11 @@ TEST(JitCode, IsThatOfFilesInEveryList) {
   EXPECT_EQ(target.name_of(0), "x");
   EXPECT_EQ(target.name_of(1), "y");
   EXPECT_TRUE(target.has_row(1));
+  Ranges described;
+  target.jit.append_described_code(described);
+  ASSERT_EQ(described.size(), 2u);
+  EXPECT_EQ(described[0].begin, target.code_of(0));
+  EXPECT_EQ(described[1].begin, target.code_of(1));
 }
 
 /// Lists of several descriptors may end with the same entries, whose files are read once.

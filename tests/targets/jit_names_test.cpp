@@ -46,6 +46,11 @@ class WrittenNames {
     const Found found = names_.find_procedure(lookup, procedure);
     return found && *found ? procedure.range : AddrRange{};
   }
+  std::vector<AddrRange> described_code() const {
+    std::vector<AddrRange> code;
+    names_.append_described_code(code);
+    return code;
+  }
 
  private:
   const TemporaryFolder folder_;
@@ -77,6 +82,15 @@ TEST(JitNames, FindOneOfManyFramesAtOnce) {
   ::alarm(60);
   for (std::size_t i = 0; i < k_entries; ++i) ASSERT_EQ(names.procedure_at(code_of(i).end - 1), code_of(i));
   ::alarm(0);
+  EXPECT_EQ(names.described_code(), (std::vector{AddrRange{k_code, k_code + k_entries * k_each}}));
+}
+
+TEST(JitNames, AreOfDescribedCodeIfADumpHasFramesOfItWhereItIs) {
+  const Bytes names_alone = Bytes().add(dump_loaded("a", k_code, Bytes().fill(k_size, 0x90)));
+  EXPECT_TRUE(WrittenNames(names_alone).described_code().empty());
+  const Bytes with_frames = Bytes().add(dump_record(4, Bytes().u64(8).u64(0).u64(8).u64(0))).add(names_alone);
+  const Bytes again = Bytes().add(with_frames).add(with_frames);
+  EXPECT_EQ(WrittenNames(again).described_code(), (std::vector{AddrRange{k_code, k_code + k_size}}));
 }
 
 /// Each move takes 72 bytes of the file; the names and lines are kept once.

@@ -1,0 +1,82 @@
+// Writes what a check has found, as text or as JSON: docs/jitstack.md "Checking".
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "jitunwind/sdk/jitstack/check/forced_run_p.h"
+#include "jitunwind/sdk/jitstack/options_p.h"
+#include "jitunwind/sdk/jitstack/terminal_p.h"
+#include "jitunwind/sdk/target.h"
+#include "jitunwind/unwind_core/check/check.h"
+
+namespace jitunwind::jitstack {
+
+/// One of the three is checked.
+struct CheckedTarget {
+  std::string file{};
+  std::string core{};
+  pid_t process = 0;
+};
+
+/// A finding, and what is said of it besides.
+struct SeenFinding {
+  CheckFinding finding{};
+  std::string instruction{};       ///< bytes of the instruction that made the difference, in hex; "": none did
+  std::optional<ForcedRun> run{};  ///< of what disagrees, if that was asked for
+};
+
+/// Code with findings. Its name is the target's own, thus hostile.
+struct SeenProcedure {
+  std::string name{};  ///< demangled; "": none
+  AddrRange code{};    ///< that the description covers
+  Verdict verdict = Verdict::disagrees;
+  std::vector<SeenFinding> findings{};
+  bool has_more_findings = false;
+};
+
+/// The results of a module.
+struct Tally {
+  std::uint64_t agree = 0;
+  std::uint64_t disagree = 0;
+  std::uint64_t undecided = 0;
+  /// Counts of these by their first reason.
+  std::array<std::uint64_t, k_cannot_tell_reasons> reasons{};
+  std::uint64_t broken = 0;     ///< of these, entries that cannot be read
+  std::uint64_t run_right = 0;  ///< of these, what the check called wrong and the run right
+
+  std::uint64_t all() const noexcept { return agree + disagree + undecided; }
+};
+
+/// Receives each target, followed by its modules, and for each of these the code with findings.
+class CheckOutput {
+ public:
+  virtual ~CheckOutput() = default;
+  virtual void begin_target(const CheckedTarget& target, const Arch& arch) = 0;
+  /// "": code made at run time.
+  virtual void begin_module(const std::string& path) = 0;
+  virtual void procedure(const SeenProcedure& procedure) = 0;
+  virtual void end_module(const Tally& tally) = 0;
+  virtual void failed(const CheckedTarget& target, const TargetError& error) = 0;
+  /// Returns false if not everything could be written.
+  virtual bool end() = 0;
+};
+
+/// `arch` of begin_target() must live until the next target begins.
+std::unique_ptr<CheckOutput> check_text_output(const Colours& colours, bool shows_all);
+std::unique_ptr<CheckOutput> check_json_output();
+
+/// Calls visit(text, count) for each reason of the undecided that there is.
+template <class Visit>
+void for_each_reason(const Tally& tally, Visit visit) {
+  for (std::size_t i = 0; i < tally.reasons.size(); ++i)
+    if (tally.reasons[i] != 0) visit(reason_text(static_cast<CannotTell>(i)), tally.reasons[i]);
+  if (tally.broken != 0) visit("entry that cannot be read", tally.broken);
+  if (tally.run_right != 0) visit("the run agrees", tally.run_right);
+}
+
+}  // namespace jitunwind::jitstack

@@ -1,0 +1,103 @@
+// Writes checks for people.
+#include <cinttypes>
+#include <cstdio>
+
+#include "jitunwind/sdk/jitstack/check/check_output_p.h"
+
+namespace jitunwind::jitstack {
+namespace {
+
+std::string hex(std::uint64_t value) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%" PRIx64, value);
+  return text;
+}
+
+class TextOutput final : public CheckOutput {
+ public:
+  TextOutput(const Colours& colours, bool shows_all) : colours_(colours), shows_all_(shows_all) {}
+
+  void begin_target(const CheckedTarget& target, const Arch& arch) override {
+    arch_ = &arch;
+    text_ += is_first_ ? "" : "\n";
+    is_first_ = false;
+    text_ += !target.file.empty()   ? "file " + escaped(target.file)
+             : !target.core.empty() ? "core file " + escaped(target.core)
+                                    : "process " + std::to_string(target.process);
+    text_ += std::string(", ") + arch.name + "\n";
+    write();
+  }
+
+  void begin_module(const std::string& path) override {
+    text_ += std::string("\n") + colours_.strong + (path.empty() ? "JIT" : escaped(path)) + colours_.off + "\n";
+    write();
+  }
+
+  void procedure(const SeenProcedure& procedure) override {
+    constexpr std::size_t k_most = 3;
+    text_ += "  " + hex(procedure.code.begin) + "  " +
+             (procedure.verdict == Verdict::disagrees ? std::string(colours_.bad) + "disagrees" : "undecided") +
+             colours_.off + "  " + (procedure.name.empty() ? "?" : escaped(procedure.name)) + "\n";
+    std::size_t shown = 0;
+    for (const SeenFinding& seen : procedure.findings) {
+      if (shown++ < k_most || shows_all_) show(seen);
+    }
+    if (shown > k_most && !shows_all_)
+      text_ += "    and " + std::to_string(shown - k_most) + " more, --why shows all\n";
+    if (procedure.has_more_findings) text_ += "    and more\n";
+    write();
+  }
+
+  void end_module(const Tally& tally) override {
+    text_ += "  " + std::to_string(tally.all()) + (tally.all() == 1 ? " description: " : " descriptions: ") +
+             std::to_string(tally.agree) + " agree, " + std::to_string(tally.disagree) + " disagree, " +
+             std::to_string(tally.undecided) + " undecided\n";
+    for_each_reason(tally, [&](const char* reason, std::uint64_t count) {
+      char line[160];
+      std::snprintf(line, sizeof line, "  %8" PRIu64 " undecided: %s\n", count, reason);
+      text_ += line;
+    });
+    write();
+  }
+
+  // The caller writes errors to stderr.
+  void failed(const CheckedTarget&, const TargetError&) override {}
+  bool end() override { return std::fflush(stdout) == 0 && is_written_; }
+
+ private:
+  void show(const SeenFinding& seen) {
+    text_ += "    " + text(seen.finding, *arch_);
+    if (!seen.instruction.empty()) text_ += std::string(colours_.dim) + "  " + seen.instruction + colours_.off;
+    text_ += "\n";
+    if (!seen.run) return;
+    switch (seen.run->result) {
+      case ForcedRun::Result::wrong:
+        text_ += "      run: the row is wrong: " + seen.run->why + "\n";
+        break;
+      case ForcedRun::Result::right:
+        text_ += "      run: the row is right\n";
+        break;
+      case ForcedRun::Result::not_run:
+        text_ += "      not run: " + seen.run->why + "\n";
+    }
+  }
+  void write() {
+    is_written_ = std::fwrite(text_.data(), 1, text_.size(), stdout) == text_.size() && is_written_;
+    text_.clear();
+  }
+
+  Colours colours_;
+  bool shows_all_;
+  const Arch* arch_ = nullptr;
+  std::string text_;
+  bool is_first_ = true;
+  bool is_written_ = true;
+};
+
+}  // namespace
+
+std::unique_ptr<CheckOutput> check_text_output(const Colours& colours, bool shows_all) {
+  return std::make_unique<TextOutput>(colours, shows_all);
+}
+
+}  // namespace jitunwind::jitstack

@@ -1,0 +1,113 @@
+#include "jitunwind/sdk/jitstack/check/described_code_p.h"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "jitunwind/unwind_core/sources/cfi/fde_table.h"
+
+namespace jitunwind::jitstack {
+namespace {
+
+/// A larger section is read as far as this.
+constexpr std::uint64_t k_most_of_section = std::uint64_t{1} << 30;
+/// Addresses of JITs' code that no description covers and that are asked about.
+constexpr std::uint64_t k_most_misses = std::uint64_t{1} << 22;
+
+class Visit {
+ public:
+  Visit(const Target& target, CodeVisitor& visitor) : target_(target), visitor_(visitor) {}
+
+  void run() {
+    // A core file does not tell which mappings are executable.
+    for (const Mapping& mapping : target_.mappings().all()) {
+      Lookup lookup(target_.space(), CodeAddress::interrupted(mapping.range.begin), window_);
+      if (lookup.module() && modules_.insert(lookup.module()->range.begin).second) visit_module(lookup);
+    }
+    visit_jit_code();
+  }
+
+ private:
+  void visit_module(Lookup& lookup) {
+    const Arch& arch = target_.arch();
+    const Module& module = *lookup.module();
+    CfiContext context{arch};
+    std::vector<std::byte> copy;
+    SectionBytes section;
+    if (const auto hdr = parse_eh_frame_hdr(module.eh_frame_hdr, arch); hdr && hdr->eh_frame != 0)
+      section = copied_section(hdr->eh_frame, copy);
+    if (section.empty()) {
+      const Module& with_sections = *lookup.module_with_file_sections();
+      section = with_sections.eh_frame;
+      if (section.empty() && !with_sections.debug_frame.empty()) {
+        section = with_sections.debug_frame;
+        context.format = CfiContext::Format::debug_frame;
+        context.section = section.address;
+        context.load_bias = module.load_bias;
+      }
+    }
+    if (section.empty()) return;
+    visitor_.begin_module(module.path, section.bytes.size());
+    SectionView view(section);
+    FdeScan scan(view, context, {section.address, section.address + section.bytes.size()});
+    Fde fde;
+    while (!scan.at_end()) {
+      const auto more = scan.next(fde);
+      if (!more) {
+        visitor_.visit_broken(more.error().at, more.error().what);
+        continue;
+      }
+      if (!*more) break;
+      if (fde.range.empty()) continue;
+      visitor_.visit({fde.range, &fde, &context}, fde.address - section.address);
+    }
+  }
+
+  /// Copies all that is mapped from there on. The terminator ends the section before.
+  SectionBytes copied_section(Addr at, std::vector<std::byte>& copy) {
+    const Mapping* const mapping = target_.mappings().find(at);
+    if (!mapping) return {};
+    copy.resize(static_cast<std::size_t>(std::min(mapping->range.end - at, k_most_of_section)));
+    copy.resize(target_.space().memory.read(at, copy, window_));
+    return {copy, at};
+  }
+
+  /// A range may be one procedure, or have a table with many. Between these is padding, which no
+  /// description covers.
+  void visit_jit_code() {
+    std::vector<AddrRange> code = target_.jit_code();
+    if (code.empty()) return;
+    std::uint64_t size = 0, done = 0, misses = 0;
+    for (const AddrRange& range : code) size += range.size();
+    visitor_.begin_module("", size);
+    std::set<Addr> visited;
+    for (const AddrRange& range : code) {
+      for (Addr at = range.begin; at < range.end;) {
+        const AddrRange procedure = procedure_at(at);
+        if (!procedure.empty() && visited.insert(procedure.begin).second)
+          visitor_.visit({procedure, nullptr, nullptr}, done + (at - range.begin));
+        if (procedure.empty() && ++misses == k_most_misses) return;
+        at = procedure.empty() ? at + 1 : procedure.end;
+      }
+      done += range.size();
+    }
+  }
+
+  AddrRange procedure_at(Addr at) {
+    Lookup lookup(target_.space(), CodeAddress::interrupted(at), window_);
+    ProcedureInfo info;
+    const Found found = target_.space().find_procedure(lookup, info);
+    return found && *found && info.range.contains(at) ? info.range : AddrRange{};
+  }
+
+  const Target& target_;
+  CodeVisitor& visitor_;
+  MemoryWindow window_;
+  std::set<Addr> modules_;
+};
+
+}  // namespace
+
+void visit_described_code(const Target& target, CodeVisitor& visitor) { Visit(target, visitor).run(); }
+
+}  // namespace jitunwind::jitstack

@@ -1,0 +1,54 @@
+#include <elf.h>
+
+#include <filesystem>
+
+#include "jitunwind/sdk/jitstack/check/described_code_p.h"
+#include "jitunwind/sdk/targets/target_impl_p.h"
+#include "jitunwind/unwind_core/page_internal.h"
+
+namespace jitunwind::jitstack {
+namespace {
+
+TargetError unfit(const std::string& path, const std::string& why) {
+  return {TargetError::Reason::no_such_file, "'" + path + "' " + why + ".", ""};
+}
+
+/// The parts of segments that the file has. Data that a loader would change are those of the file, too.
+std::vector<Mapping> mappings_of(const ElfImage& image, const std::string& path) {
+  std::vector<Mapping> mappings;
+  for (std::size_t i = 0; i < image.segment_count(); ++i) {
+    const ElfSegment segment = image.segment(i);
+    if (segment.type != PT_LOAD || segment.file_size == 0) continue;
+    const Addr before = segment.address - page_of(segment.address);
+    const Addr end = segment.address + segment.file_size;
+    if (segment.offset < before || end < segment.address || end > ~Addr{0} - k_page_size) continue;
+    Mapping mapping;
+    mapping.range = {segment.address - before, page_of(end + k_page_size - 1)};
+    mapping.offset = segment.offset - before;
+    mapping.path = path;
+    mapping.readable = true;
+    mapping.executable = (segment.flags & PF_X) != 0;
+    mappings.push_back(std::move(mapping));
+  }
+  return mappings;
+}
+
+}  // namespace
+
+Result<Target, TargetError> open_elf_file(const std::string& path) {
+  const auto file = make_mapped<FileParts>(path.c_str());
+  if (!file || !file->is_open()) return unfit(path, "cannot be read: " + why_unreadable(path));
+  const auto image = ElfImage::parse(*file);
+  if (!image) return unfit(path, "is no ELF file");
+  if (image->type() == ET_CORE) return unfit(path, "is a core file: --core");
+  if (image->type() == ET_REL) return unfit(path, "is not linked");
+  const Arch* const arch = find_arch(image->machine(), image->big_endian());
+  if (!arch || !image->is_of(*arch)) return no_table("'" + path + "'", image->machine(), image->is_64());
+  Sample sample;
+  sample.arch = arch;
+  sample.mappings = mappings_of(*image, std::filesystem::absolute(path).string());
+  if (sample.mappings.empty()) return unfit(path, "has no segments");
+  return Target::from_sample(std::move(sample));
+}
+
+}  // namespace jitunwind::jitstack

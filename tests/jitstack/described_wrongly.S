@@ -1,0 +1,165 @@
+// Functions of x86-64 whose call frame information is right, or wrong in one place: the name says what is wrong, the
+// label at_NAME is where it begins. The program jitstack reads the file and does not run it.
+        .text
+
+        .macro function name
+        .globl  \name
+        .type   \name, @function
+\name:
+        .cfi_startproc
+        .endm
+        .macro end name
+        .cfi_endproc
+        .size   \name, . - \name
+        .endm
+        // The first instruction at which the row is wrong.
+        .macro wrong name
+        .globl  at_\name
+at_\name:
+        .endm
+
+        function right
+        pushq   %rbp
+        .cfi_def_cfa_offset 16
+        .cfi_offset %rbp, -16
+        movq    %rsp, %rbp
+        .cfi_def_cfa_register %rbp
+        pushq   %rbx
+        .cfi_offset %rbx, -24
+        subq    $24, %rsp
+        testq   %rdi, %rdi
+        je      1f
+        movq    %rdi, %rbx
+        call    right@plt
+        addq    %rbx, %rax
+1:      movq    -8(%rbp), %rbx
+        leave
+        .cfi_def_cfa %rsp, 8
+        ret
+        end right
+
+        function cfa_off_by_8
+        pushq   %rbx
+        .cfi_def_cfa_offset 16
+        .cfi_offset %rbx, -16
+        subq    $32, %rsp
+        .cfi_def_cfa_offset 40
+        wrong   cfa_off_by_8
+        movq    %rdi, %rbx
+        call    right@plt
+        addq    $32, %rsp
+        .cfi_def_cfa_offset 16
+        popq    %rbx
+        .cfi_def_cfa_offset 8
+        ret
+        end cfa_off_by_8
+
+        function missing_push
+        pushq   %r12
+        .cfi_def_cfa_offset 16
+        movq    %rdi, %r12
+        wrong   missing_push
+        call    right@plt
+        movq    %r12, %rax
+        popq    %r12
+        .cfi_def_cfa_offset 8
+        ret
+        end missing_push
+
+        function wrong_slot
+        pushq   %rbx
+        .cfi_def_cfa_offset 16
+        .cfi_offset %rbx, -16
+        pushq   %r12
+        .cfi_def_cfa_offset 24
+        .cfi_offset %r12, -16
+        wrong   wrong_slot
+        movq    %rdi, %rbx
+        movq    %rsi, %r12
+        call    right@plt
+        popq    %r12
+        .cfi_def_cfa_offset 16
+        .cfi_restore %r12
+        popq    %rbx
+        .cfi_def_cfa_offset 8
+        ret
+        end wrong_slot
+
+        function early_restore
+        pushq   %rbx
+        .cfi_def_cfa_offset 16
+        .cfi_offset %rbx, -16
+        movq    %rdi, %rbx
+        call    right@plt
+        movq    %rbx, %rax
+        .cfi_restore %rbx
+        wrong   early_restore
+        addq    $1, %rax
+        popq    %rbx
+        .cfi_def_cfa_offset 8
+        ret
+        end early_restore
+
+        function no_epilogue
+        pushq   %rbx
+        .cfi_def_cfa_offset 16
+        .cfi_offset %rbx, -16
+        movq    %rdi, %rbx
+        call    right@plt
+        popq    %rbx
+        wrong   no_epilogue
+        ret
+        end no_epilogue
+
+        function row_not_remembered
+        pushq   %rbx
+        .cfi_def_cfa_offset 16
+        .cfi_offset %rbx, -16
+        movq    %rdi, %rbx
+        testq   %rdi, %rdi
+        je      1f
+        popq    %rbx
+        .cfi_def_cfa_offset 8
+        .cfi_restore %rbx
+        ret
+1:
+        wrong   row_not_remembered
+        call    right@plt
+        popq    %rbx
+        ret
+        end row_not_remembered
+
+        function frame_pointer_overwritten
+        pushq   %rbp
+        .cfi_def_cfa_offset 16
+        .cfi_offset %rbp, -16
+        movq    %rsp, %rbp
+        .cfi_def_cfa_register %rbp
+        movq    %rdi, %rbp
+        wrong   frame_pointer_overwritten
+        call    right@plt
+        popq    %rbp
+        .cfi_def_cfa %rsp, 8
+        ret
+        end frame_pointer_overwritten
+
+        function return_address_elsewhere
+        pushq   %rax
+        .cfi_def_cfa_offset 16
+        .cfi_offset %rip, -16
+        wrong   return_address_elsewhere
+        call    right@plt
+        popq    %rax
+        .cfi_def_cfa_offset 8
+        .cfi_offset %rip, -8
+        ret
+        end return_address_elsewhere
+
+        // Nothing in the code tells what SP becomes.
+        function undecided
+        movq    (%rdi), %rsp
+        call    right@plt
+        ud2
+        end undecided
+
+        .section .note.GNU-stack,"",@progbits
