@@ -163,6 +163,25 @@ const Case k_cases[] = {
         c0 03 5f d6   ret)",
      "+0: cfa=sp\n+8: cfa=sp+9232\n+10: cfa=sp",
      {}},
+    {"StackProbes",
+     &arch::x86_64,
+     R"(4c 8d 9c 24 00 d0 ff ff   lea r11,[rsp-0x3000]
+        48 81 ec 00 10 00 00      sub rsp,0x1000
+        48 83 0c 24 00            or qword [rsp],0
+        4c 39 dc                  cmp rsp,r11
+        75 ef                     jne +8
+        48 81 c4 00 30 00 00      add rsp,0x3000
+        c3                        ret)",
+     "+0: cfa=rsp+8 ra=[cfa-8]\n+8: cfa=r11+12296 ra=[cfa-8]\n+19: cfa=rsp+12296 ra=[cfa-8]\n+20: cfa=rsp+8 ra=[cfa-8]",
+     {}},
+    {"SavedInAVectorRegister",
+     &arch::x86_64,
+     R"(66 48 0f 6e cb      movq xmm1,rbx
+        66 0f d6 4c 24 f0   movq [rsp-16],xmm1
+        31 db               xor ebx,ebx
+        c3                  ret)",
+     "+0: cfa=rsp+8 ra=[cfa-8]\n+b: cfa=rsp+8 rbx=[cfa-24] ra=[cfa-8]",
+     {"0xb: cannot tell rbx: the distance from the CFA is not known"}},
     {"Outermost", &arch::x86_64, "31 ed xor ebp,ebp\n58 pop rax\nf4 hlt", "+0: cfa=rsp+8 ra=undefined", {}},
     {"JumpTable",
      &arch::x86_64,

@@ -124,7 +124,7 @@ TEST(CheckedRandomFrames, WithOneWrongRuleDisagree) {
         << text_of(report, code.begin) << description->to_text();
   }
   std::printf("of %zu, %zu not decided, %zu right still\n", how_many(), undecided, right);
-  EXPECT_LT(undecided, how_many() / 50);
+  EXPECT_LT(undecided, how_many() * 3 / 100);
   EXPECT_LT(right, how_many() / 500 + 1);
 }
 

@@ -47,6 +47,8 @@ struct MachineInstruction {
     set,      ///< reg = base + amount, or base + index * step if there is an index
     number,   ///< reg = amount; or, if there is a base, which is reg, 16 of its bits are replaced, from bit `step` on
     exchange,  ///< reg and base
+    compare,  ///< reg with base: a branch that follows may tell that they are equal
+    escape,   ///< reg is copied to a register that is not followed
     store,    ///< the words from base + amount on = reg, second; then base += step
     load,     ///< reg, second = the words from base + amount on; then base += step
     enter,    ///< as push of the frame pointer, which is SP then; then SP -= amount
@@ -71,6 +73,8 @@ struct MachineInstruction {
   JumpOperand operand{};
   std::uint32_t written = 0;  ///< registers that get values besides those above, a bit for each place
   std::int32_t step = 0;
+  enum class If : std::uint8_t { any, equal, different };
+  If condition = If::any;  ///< of a branch, behind a comparison
   bool pads = false;  ///< an instruction that compilers align code with
 
   /// Precondition: effect is sign, authenticate or ret, which have the key in their amount.

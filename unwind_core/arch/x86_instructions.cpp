@@ -189,6 +189,15 @@ MachineInstruction and_writes(std::uint32_t registers, MachineInstruction i) {
   return i;
 }
 
+/// je and jne tell whether what was compared is equal.
+MachineInstruction branch(const Parts& p, Addr next) {
+  MachineInstruction i = to(p, Effect::branch, next);
+  const unsigned condition = p.opcode & 15;
+  if (condition == 4 || condition == 5)
+    i.condition = condition == 4 ? MachineInstruction::If::equal : MachineInstruction::If::different;
+  return i;
+}
+
 /// reg = base + amount, if it is all of the register.
 MachineInstruction set(const Parts& p, unsigned reg, unsigned base, std::int64_t amount) {
   if (!p.is_whole()) return that_writes(bit_of(p, reg));
@@ -280,7 +289,7 @@ MachineInstruction one_byte(const Parts& p, Addr next) {
   if (!p.is_64 && k_only_32.has(op)) return one_byte_32(p);
   if (op >= 0x50 && op <= 0x5f)
     return push_or_pop(p, op < 0x58 ? Effect::push : Effect::pop, dwarf(p, (op & 7) | p.b));
-  if (op >= 0x70 && op <= 0x7f) return to(p, Effect::branch, next);
+  if (op >= 0x70 && op <= 0x7f) return branch(p, next);
   if (op >= 0xe0 && op <= 0xe3)  // loop; jecxz
     return and_writes(op != 0xe3 ? bit_of(p, k_cx) : 0, to(p, Effect::branch, next));
   switch (op) {
@@ -295,6 +304,10 @@ MachineInstruction one_byte(const Parts& p, Addr next) {
     case 0x81:
     case 0x83:
       return arithmetic(p);
+    case 0x39:
+    case 0x3b:
+      if (!p.is_register() || !p.is_whole()) return that_writes(0);
+      return with_effect(Effect::compare, dwarf(p, p.reg), 0, dwarf(p, p.rm));
     case 0x89:
       return p.is_register() ? move_between_registers(p, p.rm, p.reg) : access(p, Effect::store);
     case 0x87:
@@ -349,9 +362,12 @@ MachineInstruction two_byte(const Parts& p, Addr next) {
   const unsigned op = p.opcode;
   if (p.is_long_branch()) {
     if (p.operand_size) return with_effect(Effect::unknown);
-    return to(p, Effect::branch, next);
+    return branch(p, next);
   }
   switch (op) {
+    case 0x6e:  // movq to a vector register
+      if (p.w && p.is_register() && p.repeat == 0) return with_effect(Effect::escape, dwarf(p, p.rm));
+      return that_writes(0);
     case 0x01:
       return is_of_enclaves(p) ? with_effect(Effect::unknown) : that_writes(written_by(p));
     case 0x07:  // sysret, sysenter, sysexit, getsec

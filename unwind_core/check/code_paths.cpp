@@ -108,6 +108,7 @@ void CodePaths::jump(const Path& path, const MachineInstruction& i) {
   if (target >= bytes_.size()) return;
   Path there = path;
   there.called = k_no_head;
+  if (i.condition == MachineInstruction::If::equal) there.values.equate_sp(path.equal, machine_);
   flow(there, target);
 }
 
@@ -140,6 +141,9 @@ bool CodePaths::step(Path& path) {
     note(at, {Verdict::disagrees, CannotTell::none, machine_.arch.sp, path.values.reg(machine_.sp)}, path.is_assumed);
   path.values.apply(i, machine_, at);
   if (i.effect == Effect::branch || i.effect == Effect::jump) jump(path, i);
+  if (i.condition == MachineInstruction::If::different) path.values.equate_sp(path.equal, machine_);
+  path.equal = i.effect != Effect::compare ? k_no_reg : i.reg == machine_.arch.sp ? i.base : i.reg;
+  if (i.reg != machine_.arch.sp && i.base != machine_.arch.sp) path.equal = k_no_reg;
   if (i.effect == Effect::call) keep_candidate(path.values), path.called = row_;
   if (i.effect != Effect::call && !i.pads) path.called = k_no_head;
   path.at = at + i.length;
@@ -148,7 +152,7 @@ bool CodePaths::step(Path& path) {
 
 void CodePaths::follow(std::uint32_t index) {
   heads_[index].waits = false;
-  Path path{heads_[index].offset, heads_[index].values, heads_[index].is_assumed, k_no_head};
+  Path path{heads_[index].offset, heads_[index].values, heads_[index].is_assumed, k_no_reg, k_no_head};
   if (path.at == 0) path.called = 0;  // gcc puts a nop in front of a landing pad that begins a part
   for (; steps_left_ != 0; --steps_left_) {
     if (!step(path) || path.at >= bytes_.size()) return;

@@ -55,8 +55,9 @@ class CodePaths {
   struct Path {
     std::uint32_t at;
     CodeValues values;
-    bool is_assumed;       ///< it began with a row, not with the entry
-    std::uint32_t called;  ///< row of a call, behind which there was nothing but padding; k_no_head: no call
+    bool is_assumed;          ///< it began with a row, not with the entry
+    RegNum equal = k_no_reg;  ///< register that the last instruction has compared with SP
+    std::uint32_t called;     ///< row of a call, behind which there was nothing but padding; k_no_head: no call
   };
 
   MachineInstruction read(std::uint32_t offset) const noexcept;

@@ -67,7 +67,8 @@ Value CodeValues::memory(const Value& address, std::int64_t displacement, std::i
   if (!address.is_address()) return {};
   const Slot* const slot = find(address.base, address.offset + displacement);
   if (slot) return slot->value;
-  return is_partial_ ? Value::unknown() : Value{};
+  const bool is_older = address.is_made() && address.offset + displacement >= 0;  // than that SP
+  return is_partial_ || is_older ? Value::unknown() : Value{};
 }
 
 template <class Predicate>
@@ -145,10 +146,10 @@ bool CodeValues::returns_elsewhere(const Machine& machine) const noexcept {
 
 /// The value of a word of the frame that is loaded into a register. If a callee has popped arguments, it may be another
 /// word than it seems, in which the register was saved.
-Value CodeValues::loaded(const Value& at, RegNum reg, bool is_by_sp, const Machine& machine) noexcept {
+Value CodeValues::loaded(const Value& at, RegNum reg, bool is_by_sp, bool pops, const Machine& machine) noexcept {
   const Value value = memory(at, 0, machine.word);
   const Place place = machine.place(reg);
-  const bool restores = at.is_address() && place != k_no_place && (machine.preserved >> place & 1) != 0;
+  const bool restores = at.is_address() && place != k_no_place && (pops || (machine.preserved >> place & 1) != 0);
   const bool is_sure = !(is_by_sp && may_have_popped_) && !is_scattered(place);
   if (!restores || is_sure || value.is_entry(place)) return value;
   is_doubtful_ = true;
@@ -170,7 +171,7 @@ void CodeValues::overwrite(std::uint32_t places, const Machine& machine) noexcep
       make_sp(machine);
       continue;
     }
-    registers_[place] = {};
+    registers_[place] = is_scattered(place) ? Value::unknown() : Value{};
     registers_[place].since = now_;
   }
 }
@@ -185,7 +186,8 @@ void CodeValues::access(const MachineInstruction& i, const Machine& machine) noe
     if (i.second != k_no_reg) store(second, machine.word, value_of(i.second, machine), is_of_frame);
   } else {
     const bool is_by_sp = i.base == machine.arch.sp;
-    const Value one = loaded(first, i.reg, is_by_sp, machine), two = loaded(second, i.second, is_by_sp, machine);
+    const Value one = loaded(first, i.reg, is_by_sp, false, machine);
+    const Value two = loaded(second, i.second, is_by_sp, false, machine);
     if (i.reg != k_no_reg) set(i.reg, one, machine);
     if (i.second != k_no_reg) set(i.second, two, machine);
   }
@@ -224,7 +226,7 @@ void CodeValues::apply(const MachineInstruction& i, const Machine& machine, std:
       set_sp(value_of(machine.arch.fp, machine), machine, false);
       [[fallthrough]];
     case Effect::pop: {
-      const Value value = loaded(registers_[sp], i.reg, true, machine);
+      const Value value = loaded(registers_[sp], i.reg, true, true, machine);
       set_sp(registers_[sp].plus(i.amount), machine, true);
       if (i.reg != k_no_reg) set(i.reg, value, machine);
       break;
@@ -256,6 +258,9 @@ void CodeValues::apply(const MachineInstruction& i, const Machine& machine, std:
     }
     case Effect::call:
       forget_what_calls_change(machine, offset);
+      break;
+    case Effect::escape:
+      if (const Value value = value_of(i.reg, machine); value.kind == Value::Kind::entry) scattered_ |= bit(value.reg);
       break;
     case Effect::sign:
       if (!registers_[machine.ra].is_entry(machine.ra) || signature_ != Signature::none ||

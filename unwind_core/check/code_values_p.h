@@ -80,6 +80,10 @@ class CodeValues {
 
   void put(Place place, const Value& value) noexcept { registers_[place] = value; }
   void store(const Value& address, std::int32_t word, Value value, bool is_of_frame = true) noexcept;
+  /// A branch has told that SP is equal to the register.
+  void equate_sp(RegNum reg, const Machine& machine) noexcept {
+    if (const Value value = value_of(reg, machine); value.is_address()) registers_[machine.sp] = value;
+  }
   void set_signature(Signature signature) noexcept { signature_ = signature; }
 
   /// Applies the effect of the instruction at `offset`.
@@ -109,7 +113,7 @@ class CodeValues {
   static constexpr std::size_t k_slots = 28;
 
   Value value_of(RegNum reg, const Machine& machine) const noexcept;
-  Value loaded(const Value& at, RegNum reg, bool is_by_sp, const Machine& machine) noexcept;
+  Value loaded(const Value& at, RegNum reg, bool is_by_sp, bool pops, const Machine& machine) noexcept;
   /// `moves`: it is SP, which is moved by a number.
   void set(RegNum reg, Value value, const Machine& machine, bool moves = false) noexcept;
   void set_sp(Value value, const Machine& machine, bool moves) noexcept;

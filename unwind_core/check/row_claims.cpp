@@ -138,7 +138,7 @@ Judgement ClaimedRows::judge_register(const RegisterClaim& claim, const CodeValu
                                     : value.kind == Value::Kind::entry && values.is_scattered(value.reg);
   const Value pushed = Value::address(Value::Base::cfa, 0).plus(machine_.arch.entry_ra);
   const bool is_pushed = claim.place == machine_.ra && machine_.arch.calls_push();
-  if (is_pushed && values.memory(pushed, 0, machine_.word).is_entry(claim.place))
+  if (in_memory && is_pushed && values.memory(pushed, 0, machine_.word).is_entry(claim.place))
     return {Verdict::disagrees, CannotTell::none, claim.reg, {}};
   if (in_memory && may_be_elsewhere) return unknown_value(Value::unknown(), claim.reg);
   if (value.kind == Value::Kind::unknown) return unknown_value(value, claim.reg);
