@@ -30,8 +30,6 @@ namespace {
 using namespace jitunwind;
 using jitunwind::test::as_pointer, jitunwind::test::call, jitunwind::test::run, jitunwind::test::symbol_at;
 
-constexpr unsigned k_threads = 4;
-
 /// Shared by the process of the storm and by that which judges it.
 struct Figures {
   std::atomic<unsigned> committed{0}, released{0}, descents{0}, throws{0}, forks{0}, wrong{0};
