@@ -9,6 +9,18 @@ namespace {
 
 using Effect = MachineInstruction::Effect;
 
+/// Whether an instruction may change what a row speaks of. Registers that calls preserve may be restored by a load.
+bool changes(const MachineInstruction& i, const RowClaims& row, const Machine& machine) noexcept {
+  const auto bit = [&](RegNum reg) {
+    const Place place = machine.place(reg);
+    return place == k_no_place ? 0 : std::uint32_t{1} << place;
+  };
+  const bool is_move = i.effect == Effect::set || (i.effect == Effect::load && i.step == 0 && i.second == k_no_reg);
+  const bool is_idle = i.effect == Effect::none || i.effect == Effect::branch || i.effect == Effect::compare;
+  if (is_move) return ((i.written | bit(i.reg)) & (row.uses | machine.preserved)) != 0;
+  return !is_idle || (i.written & row.uses) != 0 || i.condition != MachineInstruction::If::any;
+}
+
 /// Each instruction is followed some times at most.
 constexpr std::uint64_t k_most_visits = 32;
 
@@ -22,9 +34,11 @@ CodePaths::CodePaths(const Machine& machine, AddrRange code, std::span<const std
       shapes_(bytes.size()),
       verdicts_(bytes.size(), k_unseen),
       head_at_(bytes.size(), k_no_head),
+      read_at_(bytes.size() < 0xffff ? bytes.size() : 0),
       steps_left_(k_most_visits * bytes.size() + 64) {}
 
 MachineInstruction CodePaths::read(std::uint32_t offset) const noexcept {
+  if (offset < read_at_.size() && read_at_[offset] != 0) return read_[read_at_[offset] - 1u];
   return machine_.arch.read_instruction(bytes_.subspan(offset), code_.begin + offset);
 }
 
@@ -34,6 +48,10 @@ void CodePaths::find_heads() {
   const std::uint32_t unit = machine_.arch.unit;
   for (std::uint32_t at = 0; at < bytes_.size();) {
     const MachineInstruction i = read(at);
+    if (at < read_at_.size()) {
+      read_.push_back(i);
+      read_at_[at] = static_cast<std::uint16_t>(read_.size());
+    }
     if (i.length == 0) {
       at += unit;
       continue;
@@ -80,7 +98,9 @@ bool CodePaths::ends_in_call(const Path& path, std::uint32_t row, const Judgemen
 /// Callees may pop arguments. A row that finds the CFA by SP tells how many.
 void CodePaths::settle(Path& path, const RowClaims& row) noexcept {
   if (!path.values.may_have_popped() || row.cfa != RowClaims::Cfa::offset || row.cfa_base != machine_.sp) return;
-  if (path.values.pop_up_to(-row.cfa_offset, machine_)) assumed_ += judges_;
+  if (!path.values.pop_up_to(-row.cfa_offset, machine_)) return;
+  assumed_ += judges_;
+  path.judged_row = k_no_head;
 }
 
 /// Goes to a head, whose row must hold for every path that leads there. Assumed values prove nothing of code that was
@@ -126,9 +146,10 @@ bool CodePaths::step(Path& path) {
   if (at < current.begin || at >= current.end) row_ = rows_.index_at(at);
   settle(path, rows_[row_]);
   if (judges_ || path.called != k_no_head) {
-    const Judgement judgement = rows_.judge(rows_[row_], path.values);
-    if (ends_in_call(path, row_, judgement)) return false;
-    if (judges_) note(at, judgement, path.is_assumed);
+    if (path.judged_row != row_) path.judgement = rows_.judge(rows_[row_], path.values);
+    path.judged_row = row_;
+    if (ends_in_call(path, row_, path.judgement)) return false;
+    if (judges_) note(at, path.judgement, path.is_assumed);
   }
   const MachineInstruction i = read(at);
   if (i.length == 0) {
@@ -140,6 +161,7 @@ bool CodePaths::step(Path& path) {
   if (i.effect == Effect::ret && judges_ && path.values.returns_elsewhere(machine_))
     note(at, {Verdict::disagrees, CannotTell::none, machine_.arch.sp, path.values.reg(machine_.sp)}, path.is_assumed);
   path.values.apply(i, machine_, at);
+  if (changes(i, rows_[row_], machine_)) path.judged_row = k_no_head;
   if (i.effect == Effect::branch || i.effect == Effect::jump) jump(path, i);
   if (i.condition == MachineInstruction::If::different) path.values.equate_sp(path.equal, machine_);
   path.equal = i.effect != Effect::compare ? k_no_reg : i.reg == machine_.arch.sp ? i.base : i.reg;
@@ -152,7 +174,7 @@ bool CodePaths::step(Path& path) {
 
 void CodePaths::follow(std::uint32_t index) {
   heads_[index].waits = false;
-  Path path{heads_[index].offset, heads_[index].values, heads_[index].is_assumed, k_no_reg, k_no_head};
+  Path path{heads_[index].offset, heads_[index].values, heads_[index].is_assumed};
   if (path.at == 0) path.called = 0;  // gcc puts a nop in front of a landing pad that begins a part
   for (; steps_left_ != 0; --steps_left_) {
     if (!step(path) || path.at >= bytes_.size()) return;

@@ -55,9 +55,12 @@ class CodePaths {
   struct Path {
     std::uint32_t at;
     CodeValues values;
-    bool is_assumed;          ///< it began with a row, not with the entry
+    bool is_assumed;                       ///< it began with a row, not with the entry
+    std::uint32_t judged_row = k_no_head;  ///< that of the last judgement, if nothing has changed since
+    Judgement judgement{};
     RegNum equal = k_no_reg;  ///< register that the last instruction has compared with SP
-    std::uint32_t called;     ///< row of a call, behind which there was nothing but padding; k_no_head: no call
+    std::uint32_t called =
+        k_no_head;  ///< row of a call, behind which there was nothing but padding; k_no_head: no call
   };
 
   MachineInstruction read(std::uint32_t offset) const noexcept;
@@ -84,6 +87,8 @@ class CodePaths {
   std::vector<std::uint8_t> shapes_;    // by offset
   std::vector<std::uint8_t> verdicts_;  // by offset: a Verdict
   std::vector<std::uint32_t> head_at_;  // by offset
+  std::vector<std::uint16_t> read_at_;  // by offset: the number of an instruction in read_; empty for much code
+  std::vector<MachineInstruction> read_;
   std::vector<Head> heads_;
   std::vector<std::uint32_t> waiting_;
   std::vector<CodeValues> candidates_;  // behind calls, and at indirect jumps

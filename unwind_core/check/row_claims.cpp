@@ -50,6 +50,7 @@ void ClaimedRows::read(const RowAt& rows) {
     claims.first = static_cast<std::uint32_t>(claims_.size());
     if (found && *found) add(row, claims);
     claims.count = static_cast<std::uint32_t>(claims_.size()) - claims.first;
+    claims.uses = uses(claims);
     at = claims.end;
     const bool continues = !rows_.empty() && rows_.back().why == claims.why && claims.why != CannotTell::none;
     if (continues)
@@ -87,6 +88,14 @@ void ClaimedRows::add(const FrameRow& row, RowClaims& out) {
     const bool is_owed = reg.dwarf == arch.ra || (machine_.preserved >> place & 1) != 0;
     if (is_owed || rule.kind != Kind::unspecified) add_register(reg.dwarf, rule);
   }
+}
+
+std::uint32_t ClaimedRows::uses(const RowClaims& row) const noexcept {
+  const auto bit = [](Place place) { return place == k_no_place ? 0 : std::uint32_t{1} << place; };
+  std::uint32_t used = bit(machine_.sp) | bit(row.cfa_base);
+  for (const RegisterClaim& claim : claims_of(row))
+    used |= bit(claim.base) | (claim.kind == Kind::same ? bit(claim.place) : 0);
+  return used;
 }
 
 void ClaimedRows::add_register(RegNum reg, const RegRule& rule) {
