@@ -15,6 +15,7 @@ std::vector<TableOptions> tables(const Others& others) {
   const Contender registry{k_reference, "register_procedure"};
   const Contender register_code{k_reference, "register_code"};
   const Contender c_register{k_reference, "ju_register"};
+  const Contender header{k_reference, "jitunwind_jit.h"};
   const Contender bare_list{k_reference, "bare list"};
   const Contender own_throw{k_own_runtime, "jitunwind-eh"};
   const Contender our_throw{others.on_libgcc, "libgcc_s"};
@@ -28,6 +29,7 @@ std::vector<TableOptions> tables(const Others& others) {
                                {registry, k_time, 90, ".*/random/10{0,4}"},
                                {registry, k_time, 70, ".*/sequential/1000000"},
                                {c_register, register_code, 1.1},
+                               {header, c_register, 1.1},
                                {told, k_time, told_at_most},
                                one_more};
   };

@@ -3,6 +3,7 @@
 #include <jitunwind/c.h>
 #include <jitunwind/code_segments.h>
 #include <jitunwind/jitunwind.h>
+#include <jitunwind_jit.h>
 
 #include <array>
 #include <cstring>
@@ -147,6 +148,47 @@ class CRegistrar final : public Registrar {
   std::vector<ju_registration*> live_;
 };
 
+/// Announces code by the header that JITs copy, which finds this program's library.
+class HeaderRegistrar final : public Registrar {
+ public:
+  const char* name() const override { return "jitunwind_jit.h"; }
+  std::size_t max_functions() const override { return 1'000'000; }
+  bool find(const void* pc) override { return find_procedure(pc); }
+
+  void prepare(std::span<const JitFunction> functions) override {
+    functions_ = functions;
+    live_.assign(functions.size(), nullptr);
+  }
+  void register_function(std::size_t index) override {
+    const JitFunction& function = functions_[index];
+    const ju_jit_code code = JU_JIT_CODE(function.code, function.size, "jit", &frame_of(function));
+    if (ju_jit_announce(&code, &live_[index], nullptr) != JU_JIT_OK) std::abort();
+  }
+  void cancel_function(std::size_t index) override { (void)ju_jit_take_back(live_[index], nullptr); }
+
+ private:
+  struct Frame {
+    std::array<ju_jit_mark, 4> marks{};
+    ju_jit_frame frame{};
+  };
+  ju_jit_frame& frame_of(const JitFunction& function) {
+    Frame& made = known_[function.locals];
+    if (made.frame.marks == nullptr) {
+      const auto locals = static_cast<std::int64_t>(function.locals);
+      made.marks = {{{JU_JIT_PUSH, JU_JIT_X86_64(3), 0, 1, 0},
+                     {JU_JIT_ALLOCATE, 0, 0, 8, locals},
+                     {JU_JIT_DEALLOCATE, 0, 0, -2, locals},
+                     {JU_JIT_POP, JU_JIT_X86_64(3), 0, -1, 0}}};
+      made.frame = {made.marks.data(), made.marks.size(), 1, nullptr, nullptr};
+    }
+    return made.frame;
+  }
+
+  std::map<std::size_t, Frame> known_;  // never released, as those of C++
+  std::span<const JitFunction> functions_;
+  std::vector<ju_jit_known*> live_;
+};
+
 /// Allocates room for code that tools see, copies the function, and commits it, which registers it as well.
 class SegmentsRegistrar final : public Registrar {
  public:
@@ -211,9 +253,10 @@ RegistryRegistrar registry_registrar;
 TableRegistrar table_registrar;
 BuilderRegistrar builder_registrar;
 CRegistrar c_registrar;
+HeaderRegistrar header_registrar;
 SegmentsRegistrar segments_registrar;
 ListRegistrar list_registrar;
-Registrar* const k_registrars[]{&registry_registrar, &builder_registrar, &c_registrar,
+Registrar* const k_registrars[]{&registry_registrar, &builder_registrar, &c_registrar,    &header_registrar,
                                 &segments_registrar, &list_registrar,    &table_registrar};
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <execinfo.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -275,6 +276,40 @@ static void announce_in_handlers(void) {
   printf("200 handlers: %s refused, %d wrong\n", refused_in_handlers > 0 ? "some" : "none", (int)wrong_in_handlers);
 }
 
+/* Announces and takes back while the library comes; returns code that is announced at the end. */
+static void* announce_often(void* done) {
+  unsigned char* const code = made_code();
+  const ju_jit_code at = JU_JIT_CODE(code, sizeof code_of_twice, "of_thread", &frame_of_twice);
+  ju_jit_known* known = NULL;
+  for (int more = 500; more != 0; more -= __atomic_load_n((int*)done, __ATOMIC_RELAXED)) {
+    ju_jit_error error;
+    error.struct_size = sizeof error;
+    int result = known == NULL ? JU_JIT_OK : ju_jit_take_back(known, &error);
+    if (result == JU_JIT_OK) result = ju_jit_announce(&at, &known, &error);
+    if (result != JU_JIT_OK) printf("thread: %s\n", error.text), abort();
+  }
+  return code;
+}
+
+static void announce_in_threads(const char* path) {
+  static int done;
+  pthread_t threads[4];
+  const void* code[4];
+  ju_jit_keep();
+  for (int i = 0; i < 4; ++i)
+    if (pthread_create(&threads[i], NULL, announce_often, &done) != 0) abort();
+  usleep(20000);
+  ask(path);
+  __atomic_store_n(&done, 1, __ATOMIC_RELAXED);
+  for (int i = 0; i < 4; ++i) {
+    void* its = NULL;
+    if (pthread_join(threads[i], &its) != 0) abort();
+    code[i] = its;
+  }
+  tell_status();
+  printf("backtrace() %s, %s, %s, %s\n", passes(code[0]), passes(code[1]), passes(code[2]), passes(code[3]));
+}
+
 /* A JIT that is unloaded, and has taken nothing back. */
 static void unload(const char* plugin) {
   for (int round = 0; round < 3; ++round) {
@@ -309,6 +344,9 @@ int main(int argc, char** argv) {
   if (strcmp(what, "lines") == 0) announce_lines();
   if (strcmp(what, "fork") == 0) announce_in_children(path);
   if (strcmp(what, "handlers") == 0) announce_in_handlers();
+  if (strcmp(what, "exec") == 0)
+    announced(made_code(), "before"), fflush(stdout), execl(argv[0], argv[0], "once", NULL);
+  if (strcmp(what, "threads") == 0) announce_in_threads(path);
   if (strcmp(what, "unload") == 0) unload(path);
   return 0;
 }
