@@ -119,7 +119,7 @@ ju_status say_frame(const ju_jit_frame& frame, Marks* to, ju_error* error) {
   for (std::size_t i = 0; i < frame.mark_count; ++i) {
     const ju_jit_mark& mark = frame.marks[i];
     if (mark.does >= JU_JIT_DOES_COUNT) return tell(error, JU_BAD_VALUE, "frame.marks", i);
-    const Said said{register_of(mark.reg), register_of(mark.other), mark.end - 1, mark.end, mark.value};
+    const Said said{register_of(mark.reg), register_of(mark.other), std::int64_t{mark.end} - 1, mark.end, mark.value};
     if (k_functions[mark.does](to, said) == JU_BAD_VALUE) return tell(error, JU_BAD_VALUE, "frame.marks", i);
   }
   if (frame.personality) ju_set_personality(to, reinterpret_cast<std::uintptr_t>(frame.personality));

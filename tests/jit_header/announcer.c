@@ -142,6 +142,12 @@ static void make_mistakes(void) {
   at = right, at.frame = &frame;
   const int result = ju_jit_announce(&at, &known, NULL); /* what is kept is read when there is a library */
   printf("no such mark: %s\n", result == JU_JIT_OK ? "kept" : ju_jit_text(result));
+  mark.does = JU_JIT_ALLOCATE, mark.end = INT32_MIN;
+  printf("far: %s\n", ju_jit_announce(&at, &known, NULL) == JU_JIT_OK ? "kept" : "refused");
+  frame.marks = NULL;
+  tell("no marks", ju_jit_announce(&at, &known, NULL));
+  at = right, at.line_count = 1;
+  tell("no lines", ju_jit_announce(&at, &known, NULL));
   tell("nothing known", ju_jit_take_back((ju_jit_known*)(void*)endless, NULL));
   tell("null", ju_jit_take_back(NULL, NULL));
   ask("/dev/null");

@@ -8,8 +8,8 @@
    comes. If there is no library, then that is final until ju_jit_look() looks again.
 
    Results are JU_JIT_OK, a negative number of this header, or a positive ju_status of the library. All functions are
-   thread-safe for different code. They do no harm in signal handlers, except that the first call belongs elsewhere,
-   since it loads a library.
+   thread-safe for different code. They do no harm in signal handlers, except that calls that look for a library belong
+   elsewhere, as they may load it: the first one, and those that are kept.
 
    SPDX-License-Identifier: MIT, https://spdx.org/licenses/MIT.html
    Copyright (c) 2026 The jitunwind authors */
@@ -150,6 +150,7 @@ extern "C" {
 #define JU_JIT_ONCE __attribute__((weak, visibility("hidden")))
 #define ju_jit_object ju_jit_object_1
 #define ju_jit_slow ju_jit_slow_1
+#define ju_jit_looks ju_jit_looks_1
 #define ju_jit_look ju_jit_look_1
 #define ju_jit_keep ju_jit_keep_1
 #define ju_jit_text ju_jit_text_1
@@ -168,6 +169,7 @@ typedef struct ju_jit_state {
   int keeps, is_told, refusal;
 } ju_jit_state;
 extern JU_JIT_ONCE ju_jit_state ju_jit_object;
+JU_JIT_ONCE __thread volatile int ju_jit_looks = 0; /* whether this thread looks: its handlers must not do so, too */
 /* Looks for a library again: null as the first call does, else the file `path` (or a name for the dynamic linker to
    find). Hands it what was kept. JU_JIT_OK: one serves this object. Waits for the dynamic linker's lock. */
 JU_JIT_ONCE int ju_jit_look(const char* path, ju_jit_error* error);
@@ -289,11 +291,12 @@ static inline size_t ju_jit_copy(const ju_jit_code* code, char* base) {
   return used;
 }
 static inline int ju_jit_ends(const char* text) { return text == NULL || memchr(text, 0, JU_JIT_LONGEST) != NULL; }
+#define JU_JIT_HAS(array, count) ((count) <= JU_JIT_LONGEST && ((count) == 0 || (array) != NULL))
 static inline int ju_jit_is_right(const ju_jit_code* code) {
   return code != NULL && code->struct_size == sizeof *code && code->size != 0 &&
-         code->size <= UINTPTR_MAX - (uintptr_t)code->start && code->line_count <= JU_JIT_LONGEST &&
-         ju_jit_ends(code->name) && ju_jit_ends(code->file) &&
-         (code->frame == NULL ? code->eh_frame != NULL : code->frame->mark_count <= JU_JIT_LONGEST);
+         code->size <= UINTPTR_MAX - (uintptr_t)code->start && ju_jit_ends(code->name) && ju_jit_ends(code->file) &&
+         JU_JIT_HAS(code->lines, code->line_count) &&
+         (code->frame == NULL ? code->eh_frame != NULL : JU_JIT_HAS(code->frame->marks, code->frame->mark_count));
 }
 static inline int ju_jit_take(ju_jit_slot* slot, uintptr_t holder) {
   return JU_JIT_SWAP(&slot->holder, &holder, JU_JIT_TAKEN);
@@ -372,13 +375,14 @@ static inline int ju_jit_give_up_slot(ju_jit_slot* slot, ju_jit_error* error) {
 }
 /* The library, if there is one or if it is found now. */
 static inline const ju_jit_table* ju_jit_found(void) {
-  if (JU_JIT_LOAD(ju_jit_object.library) == NULL) (void)ju_jit_look(NULL, NULL);
+  if (JU_JIT_LOAD(ju_jit_object.library) == NULL && !ju_jit_looks) (void)ju_jit_look(NULL, NULL);
   return JU_JIT_LOAD(ju_jit_object.library);
 }
 static inline int ju_jit_slow_announce(const ju_jit_code* code, ju_jit_known** known, ju_jit_error* error) {
   const ju_jit_table* const library = ju_jit_found();
   if (library != NULL) return library->announce(code, known, error);
-  return JU_JIT_LOAD(ju_jit_object.keeps) ? ju_jit_hold(code, known, error) : JU_JIT_NO_LIBRARY;
+  if (JU_JIT_LOAD(ju_jit_object.keeps)) return ju_jit_hold(code, known, error);
+  return ju_jit_looks ? ju_jit_look(NULL, error) : JU_JIT_NO_LIBRARY;
 }
 static inline int ju_jit_slow_take_back(ju_jit_known* known, ju_jit_error* error) {
   ju_jit_slot* const slots = JU_JIT_LOAD(ju_jit_object.slots);
@@ -468,13 +472,15 @@ static inline int ju_jit_search(const char* path, const char* word, ju_jit_error
 }
 JU_JIT_ONCE int ju_jit_look(const char* path, ju_jit_error* error) {
   const char* word = ju_jit_environment("JITUNWIND");
-  ju_jit_error why;
-  why.struct_size = sizeof why;
+  ju_jit_error why = {sizeof why, 0, 0, "", "", ""};
+  if (ju_jit_looks) return ju_jit_fail(error, JU_JIT_IN_HANDLER, "this handler has interrupted a search for a library");
   if (word != NULL && strcmp(word, "late") == 0) ju_jit_keep();
   const int is_off = word != NULL && strcmp(word, "0") == 0;
   if (word != NULL && (*word == '\0' || strcmp(word, "late") == 0 || JU_JIT_LOAD(ju_jit_object.is_told))) word = NULL;
   if (is_off) JU_JIT_STORE(ju_jit_object.keeps, 0);
+  ju_jit_looks = 1;
   const int result = is_off ? ju_jit_fail(&why, JU_JIT_SWITCHED_OFF, NULL) : ju_jit_search(path, word, &why);
+  ju_jit_looks = 0;
   if (result == JU_JIT_OK) return result;
   if (path == NULL && word != NULL && !is_off) { /* the user has asked for it, and is told once */
     fprintf(stderr, "jitunwind: JITUNWIND=%s: %s\n", word, why.text);
