@@ -1,4 +1,6 @@
 // The library's side of jitunwind_jit.h: its table, by functions of the C interface.
+#include <dlfcn.h>
+
 #include <atomic>
 #include <cstddef>
 #include <vector>
@@ -179,6 +181,13 @@ ju_status announce_frame(const ju_jit_code& code, ju_error* error, ByDescription
   return status;
 }
 
+/// Keeps the object loaded that has this memory of its own. An unloaded JIT may have announced a section there, which
+/// walks read.
+void keep_loaded(const void* memory) noexcept {
+  Dl_info object;
+  if (dladdr(memory, &object) != 0) (void)dlopen(object.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
 ju_status announce_section(const ju_jit_code& code, ju_jit_known*& known, ju_error* error) {
   const std::uint64_t start = reinterpret_cast<std::uintptr_t>(code.start);
   const std::uint64_t entries = reinterpret_cast<std::uintptr_t>(code.eh_frame);
@@ -193,6 +202,7 @@ ju_status announce_section(const ju_jit_code& code, ju_jit_known*& known, ju_err
   object.function_count = code.name ? 1 : 0;
   ju_object* made = nullptr;
   const ju_status status = ju_object_register(&object, &made, error);
+  if (status == JU_OK) keep_loaded(code.eh_frame);
   known = reinterpret_cast<ju_jit_known*>(made);
   return status;
 }

@@ -154,26 +154,13 @@ static void make_mistakes(void) {
   tell_status();
 }
 
-/* Code in compilers' form: CIE and FDE of `twice`. */
 static void announce_section(void) {
   static uint64_t section[8];
-  unsigned char* const bytes = (unsigned char*)section;
   unsigned char* const code = made_code();
-  static const unsigned char cie[] = {20, 0,    0,  0, 0, 0,  0, 0, 1,    'z', 'R', 0,
-                                      1,  0x78, 16, 1, 0, 12, 7, 8, 0x90, 1,   0,   0};
-  static const unsigned char program[] = {0, 0x41, 14, 16, 0x83, 2, 0x49, 14, 8}; /* no augmentation; rbx */
-  const uint64_t start = (uint64_t)(uintptr_t)code, size = sizeof code_of_twice;
-  const uint32_t length = 4 + 16 + sizeof program, back = sizeof cie + 4;
-  memcpy(bytes, cie, sizeof cie);
-  memcpy(bytes + 24, &length, 4);
-  memcpy(bytes + 28, &back, 4);
-  memcpy(bytes + 32, &start, 8);
-  memcpy(bytes + 40, &size, 8);
-  memcpy(bytes + 48, program, sizeof program);
   ju_jit_code at = JU_JIT_CODE(code, sizeof code_of_twice, "by_section", NULL);
   ju_jit_known* known = NULL;
   at.eh_frame = section;
-  at.eh_frame_size = 24 + 4 + length;
+  at.eh_frame_size = section_of_twice(code, section);
   tell("section", ju_jit_announce(&at, &known, NULL));
   printf("backtrace() %s\n", passes(code));
   tell("taken back", ju_jit_take_back(known, NULL));
