@@ -63,7 +63,8 @@ CodeSegments::State::Place CodeSegments::State::take(const RoomSize& size, Opene
     if (const auto index = current->append(size)) return {current, *index};
   if (!spare || !spare->is_writable()) return {};
   use(std::move(spare), unused);
-  return {current, *current->append(size)};
+  const auto index = current->append(size);
+  return index ? Place{current, *index} : Place{};
 }
 
 /// `unused`: the segment before, if nothing of it is used.
@@ -89,21 +90,24 @@ Result<CodeRoom> CodeSegments::State::allocate(std::size_t bytes, std::size_t mo
   const RoomSize size{room_size(bytes), more_functions == 0 ? 0 : std::bit_ceil(more_functions), alignment};
   const CodeSegmentsOptions sizes = fits_any_segment(size) ? options : CodeSegmentsOptions{size.bytes, 1 + size.parts};
   Opened opened, unused;  // closed without the lock
-  for (;;) {
+  for (bool may_have_file = true;; may_have_file = false) {
     {
       const SegmentsLock lock;
       if (opened && !fits_any_segment(size)) {
         Segment& segment = *opened;
-        segments[segment.text().end] = std::move(opened);
-        return room_of({&segment, *segment.append(size)});
+        if (const auto index = segment.append(size)) {
+          segments[segment.text().end] = std::move(opened);
+          return room_of({&segment, *index});
+        }
+      } else if (opened) {
+        use(std::move(opened), unused);
       }
-      if (opened) use(std::move(opened), unused);
       if (const Place place = take(size, unused)) {
         work_ahead();
         return room_of(place);
       }
     }
-    opened = open(sizes);
+    opened = open(sizes, may_have_file);  // a file that has no pages for this room was refused
     if (!opened) return Error{ErrorCode::out_of_memory, 0, "no executable memory"};
   }
 }
@@ -117,10 +121,11 @@ CodeSegments::State::Opened CodeSegments::State::open_published(SegmentLayout& l
   return std::make_unique<Segment>(std::move(*memory), layout);
 }
 
-CodeSegments::State::Opened CodeSegments::State::open(const CodeSegmentsOptions& sizes) {
+CodeSegments::State::Opened CodeSegments::State::open(const CodeSegmentsOptions& sizes, bool may_have_file) {
   const ErrnoKeeper keep_errno;
   SegmentLayout layout(local_space().arch, sizes.text_bytes, sizes.functions);
-  if (const Status may = may_publish(); may) {
+  const Status may = may_have_file ? may_publish() : not_published("the folder's disk is full");
+  if (may) {
     for (const std::string& place : places.paths)
       if (Opened opened = open_published(layout, place)) return opened;
   } else {
@@ -142,7 +147,8 @@ void CodeSegments::State::work(void* self) noexcept {
         const SegmentsLock lock;
         wants_spare = state.wants_spare();
       }
-      if (wants_spare) opened = state.open(state.options);
+      if (wants_spare) opened = state.open(state.options, true);
+      if (opened) opened->memory().back_all_ahead();  // the pages that committing threads will not wait for
     } catch (const std::bad_alloc&) {
     }
     const SegmentsLock lock;

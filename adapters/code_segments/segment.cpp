@@ -85,6 +85,7 @@ std::optional<Segment::Index> Segment::append_at(std::size_t begin, std::size_t 
       !has_room_in_tables(1 + size.parts))
     return std::nullopt;
   const auto index = static_cast<Index>(functions_.size());
+  if (!back_room(index + 1 + size.parts, end)) return std::nullopt;
   functions_.push_back({.at = static_cast<std::uint32_t>(begin),  // of reserved room
                         .size = static_cast<std::uint32_t>(end - begin),
                         .parts = static_cast<Index>(size.parts),
@@ -97,6 +98,17 @@ std::optional<Segment::Index> Segment::append_at(std::size_t begin, std::size_t 
   if (is_published())
     for (Index i = index; i < functions_.size(); ++i) append_tables(i);
   return index;
+}
+
+/// Gives the file pages for so many functions, with a name and frames for each that has none yet, and for the text.
+bool Segment::back_room(std::size_t count, std::size_t text_end) noexcept {
+  const std::size_t more = count - functions_.size(), frames = k_frames_of_function * (without_frames_ + more);
+  return !is_published() ||
+         (memory_.back(Growing::symbols, 0, layout_.symbol(count)) &&
+          memory_.back(Growing::strings, layout_.strings, layout_.strings + strings_end_ + k_name_of_function * more) &&
+          memory_.back(Growing::search_table, layout_.search_table, layout_.search_entry(count)) &&
+          memory_.back(Growing::frames, layout_.frames, frames_end_ + frames + k_frames_end) &&
+          memory_.back(Growing::text, layout_.text, layout_.text + text_end));
 }
 
 void Segment::append_tables(Index index) noexcept {
@@ -155,7 +167,9 @@ std::size_t entry_size(const std::byte* entry) noexcept {
 bool Segment::append_frames(Function& function, std::span<const std::byte> frames) noexcept {
   const std::size_t size = std::max(frames.size(), k_frames_of_function);
   const bool is_first = function.frames.size == 0;
-  if (frames_left() + (is_first ? k_frames_of_function : 0) < size) return false;
+  if (frames_left() + (is_first ? k_frames_of_function : 0) < size ||
+      !memory_.back(Growing::frames, layout_.frames, frames_end_ + size + k_frames_end))
+    return false;
   if (is_first) --without_frames_;
   const std::size_t fde = entry_size(frames.data());
   const auto cie_length = static_cast<std::uint32_t>(fde - sizeof(std::uint32_t));
@@ -214,7 +228,9 @@ bool Segment::find_room_for_name(Function& function, std::size_t size, bool is_n
   const bool fits = size <= function.name.size;
   if (fits && (is_new || !has_room_in_tables())) return true;
   const std::size_t wanted = std::max(size, k_name_of_function);
-  if (strings_left() < wanted) return fits;
+  if (strings_left() < wanted ||
+      !memory_.back(Growing::strings, layout_.strings, layout_.strings + strings_end_ + wanted))
+    return fits;
   function.name = take_string(wanted);
   return true;
 }

@@ -3,6 +3,7 @@
 #include <link.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
@@ -45,6 +46,8 @@ void SegmentMemory::swap(SegmentMemory& other) noexcept {
   std::swap(image_, other.image_);
   std::swap(image_bytes_, other.image_bytes_);
   std::swap(handle_, other.handle_);
+  std::swap(backed_, other.backed_);
+  std::swap(has_all_pages_, other.has_all_pages_);
   std::swap(is_sealed_, other.is_sealed_);
   std::swap(is_file_, other.is_file_);
   std::swap(has_first_, other.has_first_);
@@ -87,19 +90,47 @@ bool SegmentMemory::map_view(int file, Addr at) noexcept {
   return view_ != nullptr && ::madvise(view_, bytes_, MADV_DONTFORK) == 0;
 }
 
-/// A page that the disk has no room for is SIGBUS when it is written to, so all of them are allocated first. A sealed
-/// file gets no pages that it does not use.
-Status SegmentMemory::give_size(int file, bool seals) noexcept {
+Status SegmentMemory::give_size(int file) const noexcept {
   if (bytes_ > largest_file()) return not_published("the process may make no file of that size (RLIMIT_FSIZE)");
-  if (seals && ::ftruncate(file, static_cast<off_t>(bytes_)) != 0)
-    return not_published("the file cannot have its size");
-  if (seals || ::syscall(SYS_fallocate, file, 0, 0L, static_cast<long>(bytes_)) == 0) return Done{};
+  if (::ftruncate(file, static_cast<off_t>(bytes_)) != 0) return not_published("the file cannot have its size");
+  return Done{};
+}
+
+Status SegmentMemory::back_all(int file) noexcept {
+  has_all_pages_ = true;
+  if (::syscall(SYS_fallocate, file, 0, 0L, static_cast<long>(bytes_)) == 0) return Done{};
   return not_published(errno == ENOSPC ? "the folder's disk is full"
                                        : "the folder's file system allocates no room ahead");
 }
 
+/// A page that the disk has no room for is SIGBUS when it is written to. The kernel says so instead if it is asked for
+/// pages first (madvise(2), Linux 5.14).
+bool SegmentMemory::back_pages(std::size_t from, std::size_t to) noexcept {
+  constexpr int k_populate_write = 23;  // MADV_POPULATE_WRITE, which headers before 5.14 lack
+  return ::madvise(view_ + from, std::min(to, bytes_) - from, k_populate_write) == 0;
+}
+
+bool SegmentMemory::back(Growing part, std::size_t begin, std::size_t end) noexcept {
+  std::size_t& backed = backed_[static_cast<std::size_t>(part)];
+  if (has_all_pages_ || end <= backed) return true;
+  if (!back_pages(std::max(backed, begin / k_unit * k_unit), up_to_unit(end))) return false;
+  backed = up_to_unit(end);
+  return true;
+}
+
+/// The dynamic section does not grow.
+Status SegmentMemory::back_begins(const SegmentLayout& layout, int file) noexcept {
+  has_all_pages_ = false;
+  if (back(Growing::symbols, 0, layout.symbol(0)) && back(Growing::strings, layout.strings, layout.strings + 1) &&
+      back(Growing::search_table, layout.search_table, layout.search_entry(0)) &&
+      back(Growing::frames, layout.frames, layout.frames + k_frames_of_function + k_frames_end) &&
+      back_pages(layout.dynamic, layout.end))
+    return Done{};
+  return errno == EINVAL ? back_all(file) : not_published("the folder's disk is full");
+}
+
 Status SegmentMemory::map(int file, Addr at) noexcept {
-  if (const Status sized = give_size(file, false); !sized) return sized;
+  if (const Status sized = give_size(file); !sized) return sized;
   void* const trial = map_file(file, bytes_, PROT_READ | PROT_EXEC, MAP_PRIVATE, at);
   if (trial == nullptr) return not_published("files of the folder may not be executed (noexec)");
   ::munmap(trial, bytes_);
@@ -130,6 +161,9 @@ Result<SegmentMemory> SegmentMemory::make_file(const std::string& place, FilesAt
   if (!file.is_open()) return not_published("no file can be made in the folder");
   memory.path_ = folder->path + "/" + name;
   if (const Status mapped = memory.map(file.number(), view); !mapped) return mapped.error();
+  const Status backed =
+      layout.is_laid_over ? memory.back_all(file.number()) : memory.back_begins(layout, file.number());
+  if (!backed) return backed.error();
   write_segment_file(layout, arch, {memory.view_, memory.bytes_});
   memory.is_file_ = true;
   return memory;

@@ -45,6 +45,9 @@
 
 namespace jitunwind {
 
+/// The parts of a segment's file that grow. The first one begins with the file.
+enum class Growing : std::uint8_t { symbols, strings, search_table, frames, text };
+
 /// A part of a file's content.
 struct FilePart {
   std::size_t at = 0;
@@ -87,6 +90,17 @@ class SegmentMemory {
   Result<std::string> renew(std::span<const FilePart> parts, const SegmentLayout& layout, bool seals);
   /// Removes a former file. The one that the dynamic linker opened stays with its segment, and is emptied.
   static void remove_former(const std::string& name) noexcept;
+  /// Gives the file pages from the begin of a part to its end, both offsets, if it has none yet. False: the disk has no
+  /// room for them. Precondition: not is_sealed().
+  bool back(Growing part, std::size_t begin, std::size_t end) noexcept;
+  /// Gives it all pages, if the disk has room for them.
+  void back_all_ahead() noexcept {
+    if (!has_all_pages_ && back_pages(0, bytes_)) backed_.fill(bytes_);
+  }
+  /// Says that renew() has made a file that has pages up to the end of this part alone.
+  void backed_until(Growing part, std::size_t end) noexcept {
+    backed_[static_cast<std::size_t>(part)] = up_to_unit(end);
+  }
   /// Sets the file's time of change, which writing to memory does not.
   void stamp() const noexcept;
   /// Removes the file, which stays mapped, unless it is to be kept.
@@ -102,7 +116,12 @@ class SegmentMemory {
     return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(image_ + at));
   }
   bool map_view(int file, Addr at) noexcept;
-  Status give_size(int file, bool seals) noexcept;
+  static constexpr std::size_t k_unit = 16384;  // a page, or several
+  static constexpr std::size_t up_to_unit(std::size_t at) noexcept { return (at + k_unit - 1) / k_unit * k_unit; }
+  bool back_pages(std::size_t from, std::size_t to) noexcept;
+  Status back_begins(const SegmentLayout& layout, int file) noexcept;
+  Status give_size(int file) const noexcept;
+  Status back_all(int file) noexcept;
   Status map(int file, Addr at) noexcept;
   Status open() noexcept;
   Status map_anew(int file, const SegmentLayout& layout, bool seals) noexcept;
@@ -114,8 +133,10 @@ class SegmentMemory {
   std::byte* view_ = nullptr;
   std::size_t bytes_ = 0;  // of the view
   Addr image_ = 0;
-  std::size_t image_bytes_ = 0;  // of an image without a handle and not the view
-  void* handle_ = nullptr;       // of dlopen(); null: the image is a mapping of its own
+  std::size_t image_bytes_ = 0;          // of an image without a handle and not the view
+  void* handle_ = nullptr;               // of dlopen(); null: the image is a mapping of its own
+  std::array<std::size_t, 5> backed_{};  // ends of what has pages, of each part
+  bool has_all_pages_ = true;
   bool is_sealed_ = false;
   bool is_file_ = false;
   bool has_first_ = false;  // the file that the dynamic linker opened has this name behind its own:
@@ -234,6 +255,7 @@ class Segment {
   void store_search_entry(Index index, std::size_t frame) noexcept;
   bool append_frames(Function& function, std::span<const std::byte> frames) noexcept;
   void rewrite_frames(const Function& function, std::span<const std::byte> frames) noexcept;
+  bool back_room(std::size_t count, std::size_t text_end) noexcept;
   void append_tables(Index index) noexcept;
   void withdraw_one(Index index) noexcept;
   std::size_t block_of(Addr offset) const noexcept { return static_cast<std::size_t>(offset >> block_shift_); }

@@ -86,7 +86,9 @@ Result<std::string> SegmentMemory::renew(std::span<const FilePart> parts, const 
     if (is_first) has_first_ = false;
     return why;
   };
-  if (const Status sized = give_size(file.number(), seals); !sized) return give_up(sized.error());
+  Status sized = give_size(file.number());
+  if (sized && has_all_pages_ && !seals) sized = back_all(file.number());
+  if (!sized) return give_up(sized.error());
   if (!std::all_of(parts.begin(), parts.end(), [&](const FilePart& p) { return write_part(file.number(), p); }))
     return give_up(not_published(errno == ENOSPC ? "the folder's disk is full" : "the new file cannot be written"));
   const Result<bool> has_name = swap_names(name, path_, is_first);
@@ -123,7 +125,11 @@ Result<std::string> Segment::renew(bool seals) {
   all.push_back({layout_.dynamic, {memory_.writable() + layout_.dynamic, layout_.end - layout_.dynamic}});
   set_build_id(layout_, seals, headers);
   all.push_back({0, headers});
-  return memory_.renew(all, layout_, seals);
+  Result<std::string> renewed = memory_.renew(all, layout_, seals);
+  if (renewed)
+    for (std::size_t i = 0; i < used.size(); ++i)
+      memory_.backed_until(static_cast<Growing>(i), used[i].at + used[i].bytes.size());
+  return renewed;
 }
 
 }  // namespace jitunwind

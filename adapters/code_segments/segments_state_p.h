@@ -117,7 +117,7 @@ struct CodeSegments::State {
   void end_writing(Place room) noexcept;
 
   // These must not have it.
-  Opened open(const CodeSegmentsOptions& sizes);
+  Opened open(const CodeSegmentsOptions& sizes, bool may_have_file);
   Opened open_published(SegmentLayout& layout, const std::string& place);
   template <class Register>
   Status commit(const Code& code, std::string_view name, KnownFrames::Key key, Register register_it) noexcept;

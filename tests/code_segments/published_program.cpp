@@ -1,8 +1,8 @@
 // Prints where its code is, and why it is not elsewhere. Then it runs a command, in which PID is this process's number,
 // below functions in a code segment: main, jit_outer, go_on, jit_inner, look. They were appended to a file that was
 // open already. The command "burn" takes time instead, "throw" throws an exception to main, and "names" prints the C
-// library's names of the stack, "seal" seals before. A second argument starts a thread that adds and releases functions
-// meanwhile.
+// library's names of the stack, "seal" seals before, and "grow" makes 3,000 functions before. A second argument starts
+// a thread that adds and releases functions meanwhile.
 #include <execinfo.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -38,7 +38,7 @@ extern "C" [[gnu::noinline]] void* look(void* argument) {
   (void)::getppid();  // strace shows the stack of this call
   std::string text = command;
   if (text == "throw") throw std::runtime_error("thrown");
-  if (text == "names" || text == "seal") return print_names(), argument;
+  if (text == "names" || text == "seal" || text == "grow") return print_names(), argument;
   if (text == "burn") {
     const auto begin = std::clock();
     while (std::clock() - begin < CLOCKS_PER_SEC / 10) {
@@ -67,6 +67,18 @@ static void churn(jitunwind::CodeSegments& segments, const std::atomic<bool>& en
   }
 }
 
+/// Says how many of the functions tools see.
+static void grow(jitunwind::CodeSegments& segments) {
+  for (int i = 0; i < 3000; ++i) {
+    const jitunwind::Addr start = commit_frame(segments, "grown");
+    if (call(
+            start, [](void* argument) { return argument; }, &segments) != &segments)
+      std::puts("wrong code");
+  }
+  const jitunwind::CodeSegmentsStatus status = segments.status();
+  std::printf("%zu files, %zu of %zu\n", status.files, status.published, status.functions);
+}
+
 int main(int argc, char** argv) {
   command = argc > 1 ? argv[1] : "true";
   ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
@@ -82,6 +94,7 @@ int main(int argc, char** argv) {
     const jitunwind::Status sealed = segments.seal();
     std::puts(sealed ? "sealed" : sealed.error().what);
   }
+  if (command == std::string("grow")) grow(segments);
   std::atomic<bool> ends{argc <= 2};
   std::thread other([&] { churn(segments, ends); });
   try {

@@ -106,6 +106,9 @@ constexpr Way k_ways[] = {
 #endif
     {"c", compile_in_c},
     {"described", compile_described},
+#ifdef HAS_ORC
+    {"orc", compile_by_orc},
+#endif
     {"marked", compile_marked}};
 
 using Frame = void* (*)(void* (*)(void*), void*);

@@ -27,7 +27,7 @@ extern const known_code k_held, k_overwritten;
 
 /* Makes a function with a frame of one kind. Null: it failed. */
 typedef void* compile_function(const char* name, int is_held, int is_published);
-compile_function compile_in_c;
+compile_function compile_in_c, compile_by_orc;
 
 /* Memory that is known to nobody. Null: there is none. */
 void* plain_memory(const known_code* code);

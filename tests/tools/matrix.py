@@ -13,7 +13,7 @@ STACK = ['look', 'jit_inner', 'go_on', 'jit_outer', 'enter']
 MADE = {'jit_inner', 'jit_outer'}  # at run time
 NAME = re.compile(r'(?<![\w/.-])(%s)(?![\w/.-])' % '|'.join(STACK))
 COLUMNS = [(place, frame) for place in ('registered', 'segments', 'sealed') for frame in ('held', 'overwritten')]
-WAYS = {'registered': ['described'], 'segments': ['c', 'described', 'marked', 'asmjit'], 'sealed': ['described']}
+WAYS = {'registered': ['described'], 'segments': ['c', 'described', 'marked', 'asmjit', 'orc'], 'sealed': ['described']}
 WORST = '-nwW'
 
 
