@@ -3,17 +3,23 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "jitunwind/builders/shapes/procedure_of_fde_internal.h"
 #include "jitunwind/unwind_core/arch/arch.h"
-#include "jitunwind/unwind_core/sort_by_internal.h"
+#include "jitunwind/unwind_core/heap_internal.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
 
 namespace jitunwind {
 namespace {
+
+constexpr Error k_no_memory{ErrorCode::out_of_memory, 0, "no memory for an object's procedures"};
+
+/// Mostly the input is sorted already.
+template <class T, class Before>
+void sort(HeapList<T>& list, Before before) noexcept {
+  if (!std::is_sorted(list.begin(), list.end(), before)) std::sort(list.begin(), list.end(), before);
+}
 
 struct DescribedRange {
   AddrRange code;
@@ -25,8 +31,12 @@ bool starts_before(const AddrRange& a, const AddrRange& b) noexcept { return a.b
 /// The sections of code in the order of their addresses.
 class Sections {
  public:
-  explicit Sections(std::span<const AddrRange> code) : sections_(code.begin(), code.end()) {
-    sort_by(sections_, &AddrRange::begin);
+  /// Returns false when there is no memory.
+  bool set(std::span<const AddrRange> code) noexcept {
+    if (!sections_.reserve(code.size())) return false;
+    for (const AddrRange& section : code) (void)sections_.add(section);
+    sort(sections_, starts_before);
+    return true;
   }
   /// The section that contains `at`, or an empty range.
   AddrRange around(Addr at) const noexcept {
@@ -37,7 +47,7 @@ class Sections {
   bool contain(const AddrRange& range) const noexcept { return range.end <= around(range.begin).end; }
 
  private:
-  std::vector<AddrRange> sections_;
+  HeapList<AddrRange> sections_;
 };
 
 /// Executes every instruction of the entry, so that registration reports an error instead of a later walk.
@@ -53,9 +63,9 @@ Status check_rows(const Fde& fde, const CfiContext& context) noexcept {
 
 /// Reads the ranges that `eh_frame` describes. FDEs for no code are skipped: linkers leave them behind when they drop a
 /// function.
-Result<std::vector<DescribedRange>> read_eh_frame(const AddrRange& eh_frame, const Sections& sections) {
-  std::vector<DescribedRange> described;
-  if (eh_frame.empty()) return described;
+Status read_eh_frame(const AddrRange& eh_frame, const Sections& sections,
+                     HeapList<DescribedRange>& described) noexcept {
+  if (eh_frame.empty()) return Done{};
   const Arch* const arch = host_arch();
   if (!arch) return Error{ErrorCode::e_format, eh_frame.begin, "call frame information of a CPU that is not known"};
   const auto size = static_cast<std::size_t>(eh_frame.size());
@@ -65,22 +75,27 @@ Result<std::vector<DescribedRange>> read_eh_frame(const AddrRange& eh_frame, con
   for (Fde fde;;) {
     const Result<bool> next = scan.next(fde);
     if (!next) return next.error();
-    if (!*next) return described;
+    if (!*next) return Done{};
     if (fde.range.empty()) continue;
     if (!sections.contain(fde.range))
       return Error{ErrorCode::e_range, fde.address, "FDE for code that is not the object's"};
     if (const Status right = check_rows(fde, context); !right) return right.error();
-    described.push_back({fde.range, fde.address});
+    if (!described.add({fde.range, fde.address})) return k_no_memory;
   }
 }
 
-/// Symbols in the order of their addresses, one per address.
-std::vector<ObjectFunction> by_address(std::span<const ObjectFunction> functions) {
-  std::vector<ObjectFunction> sorted(functions.begin(), functions.end());
-  sort_by(sorted, &ObjectFunction::start);
-  const auto same = [](const auto& a, const auto& b) { return a.start == b.start; };
-  sorted.erase(std::unique(sorted.begin(), sorted.end(), same), sorted.end());
-  return sorted;
+using Functions = HeapList<const ObjectFunction*>;
+
+/// Symbols in the order of their addresses, one per address: the first of them. Returns false when there is no memory.
+bool by_address(std::span<const ObjectFunction> functions, Functions& sorted) noexcept {
+  if (!sorted.reserve(functions.size())) return false;
+  for (const ObjectFunction& function : functions) (void)sorted.add(&function);
+  sort(sorted, [](const ObjectFunction* a, const ObjectFunction* b) {
+    return a->start != b->start ? a->start < b->start : a < b;
+  });
+  const auto same = [](const ObjectFunction* a, const ObjectFunction* b) { return a->start == b->start; };
+  sorted.cut(std::unique(sorted.begin(), sorted.end(), same));
+  return true;
 }
 
 struct NamedRange {
@@ -89,82 +104,84 @@ struct NamedRange {
   std::string_view name;
 };
 
-void add_described(const std::vector<DescribedRange>& described, const std::vector<ObjectFunction>& functions,
-                   std::vector<NamedRange>& out) {
+// `out` has room for all.
+
+void add_described(const HeapList<DescribedRange>& described, const Functions& functions,
+                   HeapList<NamedRange>& out) noexcept {
   for (const DescribedRange& one : described) {
     const auto function = std::lower_bound(functions.begin(), functions.end(), one.code.begin,
-                                           [](const ObjectFunction& f, Addr at) { return f.start < at; });
-    const bool named = function != functions.end() && function->start == one.code.begin;
-    out.push_back({one.code, one.fde, named ? function->name : std::string_view()});
+                                           [](const ObjectFunction* f, Addr at) { return f->start < at; });
+    const bool named = function != functions.end() && (*function)->start == one.code.begin;
+    (void)out.add({one.code, one.fde, named ? (*function)->name : std::string_view()});
   }
 }
 
 /// Adds the functions whose start no FDE covers. A function of unknown size ends at the next function or at the end of
 /// its section.
-void add_undescribed(std::vector<DescribedRange> described, const std::vector<ObjectFunction>& functions,
-                     const Sections& sections, std::vector<NamedRange>& out) {
-  sort_by(described, [](const DescribedRange& one) { return one.code.begin; });
-  auto next_fde = described.begin();
+void add_undescribed(HeapList<DescribedRange>& described, const Functions& functions, const Sections& sections,
+                     HeapList<NamedRange>& out) noexcept {
+  sort(described, [](const DescribedRange& a, const DescribedRange& b) { return starts_before(a.code, b.code); });
+  const DescribedRange* next_fde = described.begin();
   Addr described_until = 0;
   for (auto function = functions.begin(); function != functions.end(); ++function) {
-    const Addr start = function->start;
+    const Addr start = (*function)->start;
     for (; next_fde != described.end() && next_fde->code.begin <= start; ++next_fde)
       described_until = std::max(described_until, next_fde->code.end);
     const AddrRange section = sections.around(start);
     if (start < described_until || section.empty()) continue;
     Addr end = section.end;
-    if (function->size != 0 && function->size < end - start) end = start + function->size;
-    if (std::next(function) != functions.end()) end = std::min(end, std::next(function)->start);
+    if ((*function)->size != 0 && (*function)->size < end - start) end = start + (*function)->size;
+    if (std::next(function) != functions.end()) end = std::min(end, (*std::next(function))->start);
     if (next_fde != described.end()) end = std::min(end, next_fde->code.begin);
-    out.push_back({{start, end}, 0, function->name});
+    (void)out.add({{start, end}, 0, (*function)->name});
   }
 }
 
 }  // namespace
 
 struct ObjectRegistration::Procedures {
-  std::vector<unw_dyn_info_t> infos;
-  std::vector<unw_dyn_info_t*> pointers;
-  std::string names;  // separated by NULs
+  HeapList<unw_dyn_info_t> infos;
+  HeapList<unw_dyn_info_t*> pointers;
+  HeapList<char> names;  // separated by NULs
   std::size_t described = 0;
 
-  explicit Procedures(const std::vector<NamedRange>& ranges);
+  /// Returns false when there is no memory.
+  bool set(const HeapList<NamedRange>& ranges) noexcept;
 };
 
-ObjectRegistration::Procedures::Procedures(const std::vector<NamedRange>& ranges) {
+bool ObjectRegistration::Procedures::set(const HeapList<NamedRange>& ranges) noexcept {
   std::size_t name_bytes = 0;
   for (const NamedRange& range : ranges) name_bytes += range.name.size() + 1;
-  names.reserve(name_bytes);
-  infos.reserve(ranges.size());
-  pointers.reserve(ranges.size());
+  // The lists do not move from now on, since addresses in them are kept.
+  if (!names.reserve(name_bytes) || !infos.reserve(ranges.size()) || !pointers.reserve(ranges.size())) return false;
   for (const NamedRange& range : ranges) {
     Addr name = 0;
     if (!range.name.empty()) {
-      name = reinterpret_cast<std::uintptr_t>(names.data() + names.size());
-      names.append(range.name).push_back('\0');
+      name = reinterpret_cast<std::uintptr_t>(names.end());
+      for (const char c : range.name) (void)names.add(c);
+      (void)names.add('\0');
     }
     if (range.fde != 0) ++described;
-    infos.push_back(procedure_of_fde(range.code, range.fde, name));
-    pointers.push_back(&infos.back());
+    (void)infos.add(procedure_of_fde(range.code, range.fde, name));
+    (void)pointers.add(std::prev(infos.end()));
   }
+  return true;
 }
 
 ObjectRegistration::ObjectRegistration() noexcept = default;
-ObjectRegistration::ObjectRegistration(std::unique_ptr<Procedures> procedures) noexcept
-    : procedures_(std::move(procedures)) {}
-ObjectRegistration::ObjectRegistration(ObjectRegistration&& other) noexcept = default;
+ObjectRegistration::ObjectRegistration(ObjectRegistration&& other) noexcept
+    : procedures_(std::exchange(other.procedures_, nullptr)) {}
 ObjectRegistration& ObjectRegistration::operator=(ObjectRegistration&& other) noexcept {
   std::swap(procedures_, other.procedures_);
   return *this;
 }
 
-ObjectRegistration::~ObjectRegistration() {
-  if (!cancel()) (void)procedures_.release();
-}
+/// If they cannot be cancelled they stay registered, with their memory.
+ObjectRegistration::~ObjectRegistration() { (void)cancel(); }
 
 std::span<const unw_dyn_info_t> ObjectRegistration::procedures() const noexcept {
   if (!procedures_) return {};
-  return procedures_->infos;
+  return {procedures_->infos.begin(), procedures_->infos.size()};
 }
 
 std::span<const unw_dyn_info_t> ObjectRegistration::undescribed() const noexcept {
@@ -174,25 +191,29 @@ std::span<const unw_dyn_info_t> ObjectRegistration::undescribed() const noexcept
 
 Status ObjectRegistration::cancel() noexcept {
   if (!procedures_) return Done{};
-  const Status cancelled = cancel_procedures(procedures_->pointers);
+  const Status cancelled = cancel_procedures({procedures_->pointers.data(), procedures_->pointers.size()});
   if (!cancelled && cancelled.error().code == ErrorCode::in_signal_handler) return cancelled;
-  procedures_.reset();
+  destroy_on_heap(std::exchange(procedures_, nullptr));
   return cancelled;
 }
 
-Result<ObjectRegistration> register_object(const ObjectCode& object) {
-  const Sections sections(object.code);
-  auto described = read_eh_frame(object.eh_frame, sections);
-  if (!described) return described.error();
-  const std::vector<ObjectFunction> functions = by_address(object.functions);
-  std::vector<NamedRange> ranges;
-  ranges.reserve(described->size() + functions.size());
-  add_described(*described, functions, ranges);
-  add_undescribed(std::move(*described), functions, sections, ranges);
+Result<ObjectRegistration> register_object(const ObjectCode& object) noexcept {
+  Sections sections;
+  HeapList<DescribedRange> described;
+  Functions functions;
+  HeapList<NamedRange> ranges;
+  if (!sections.set(object.code)) return k_no_memory;
+  if (const Status read = read_eh_frame(object.eh_frame, sections, described); !read) return read.error();
+  if (!by_address(object.functions, functions) || !ranges.reserve(described.size() + functions.size()))
+    return k_no_memory;
+  add_described(described, functions, ranges);
+  add_undescribed(described, functions, sections, ranges);
   if (ranges.empty()) return ObjectRegistration();
-  auto procedures = std::make_unique<ObjectRegistration::Procedures>(ranges);
-  if (const Status registered = register_procedures(procedures->pointers); !registered) return registered.error();
-  return ObjectRegistration(std::move(procedures));
+  auto* const made = make_on_heap<ObjectRegistration::Procedures>();
+  if (!made || !made->set(ranges)) return destroy_on_heap(made), k_no_memory;
+  const Status registered = register_procedures({made->pointers.data(), made->pointers.size()});
+  if (!registered) return destroy_on_heap(made), registered.error();
+  return ObjectRegistration(made);
 }
 
 }  // namespace jitunwind

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string_view>
 
@@ -49,11 +48,11 @@ class [[nodiscard]] ObjectRegistration {
   Status cancel() noexcept;
 
  private:
-  friend Result<ObjectRegistration> register_object(const ObjectCode& object);
+  friend Result<ObjectRegistration> register_object(const ObjectCode& object) noexcept;
   struct Procedures;
-  explicit ObjectRegistration(std::unique_ptr<Procedures> procedures) noexcept;
+  explicit ObjectRegistration(Procedures* procedures) noexcept : procedures_(procedures) {}
 
-  std::unique_ptr<Procedures> procedures_;
+  Procedures* procedures_ = nullptr;  // null: empty
 };
 
 /// Registers all functions that `eh_frame` describes, with or without symbols, and all functions that it does not
@@ -61,8 +60,8 @@ class [[nodiscard]] ObjectRegistration {
 /// may be any distance apart. Each entry is read once: O(bytes + functions * log). Thread-safe; not signal-safe.
 ///
 /// Errors, with the address of the entry or instruction: e_range (an FDE for code outside `code`), those of FdeScan and
-/// FdeRows (a broken `eh_frame`), of register_procedure(). Nothing is registered then. Throws std::bad_alloc.
-Result<ObjectRegistration> register_object(const ObjectCode& object);
+/// FdeRows (a broken `eh_frame`), of register_procedure(); out_of_memory. Nothing is registered then. Does not throw.
+Result<ObjectRegistration> register_object(const ObjectCode& object) noexcept;
 
 }  // namespace jitunwind
 #pragma GCC visibility pop

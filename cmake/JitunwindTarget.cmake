@@ -142,33 +142,67 @@ function(jitunwind_protect)
   endforeach()
 endfunction()
 
-# jitunwind_layer(name SOURCES... [SMALL source...] [LINK library...] [INTO library] [ALONE source...]): one OBJECT
-# library for each folder. Its objects and what they link end up in `library`, jitunwind unless said otherwise.
-# Visibility is hidden; public headers open their namespace below "#pragma GCC visibility push(default)". Thread-locals
-# are initial-exec: the first access to a dynamic one allocates, which a walk in a signal handler must not. Functions of
-# other libraries are bound when a program is loaded. Binding at the first call would take a kilobyte of a handler's
-# stack and microseconds of the first walk. Two words that were just written are not read as one vector (gcc 12 does
-# that at -O2), because processors cannot forward such a load from the two stores. SMALL names sources that are not
-# worth memory, since no walk, registration or exception of this process runs them: texts, files and rows of other
-# processes, and reports to debuggers. They are optimised for size, in a library of their own, since unity builds cannot
-# mix that (docs/notes/start.md "Size"). Sanitizers build them like the others.
+# jitunwind_layer(name SOURCES... [SMALL source...] [CORE source...] [CORE_SMALL source...] [SEAMS source...]
+# [LINK library...] [INTO library] [ALONE source...]): OBJECT libraries for each folder. Their objects and what they link
+# end up in `library`, jitunwind unless said otherwise. Visibility is hidden; public headers open their namespace below
+# "#pragma GCC visibility push(default)". Thread-locals are initial-exec: the first access to a dynamic one allocates,
+# which a walk in a signal handler must not. Functions of other libraries are bound when a program is loaded. Binding at
+# the first call would take a kilobyte of a handler's stack and microseconds of the first walk. Two words that were just
+# written are not read as one vector (gcc 12 does that at -O2), because processors cannot forward such a load from the
+# two stores. SMALL names sources that are not worth memory, since no walk, registration or exception of this process
+# runs them: texts, files and rows of other processes, and reports to debuggers. They are optimised for size, in a library
+# of their own, since unity builds cannot mix that (docs/notes/start.md "Size"). Sanitizers build them like the others.
+#
+# CORE names the sources of libjitunwind-core, on which the shared libjitunwind is built; its archive has these objects,
+# too. They neither throw nor need the C++ run-time library: cmake/core_references.h. CORE_SMALL are those among them for
+# size. SEAMS call functions that libjitunwind defines (unwind_core/above_internal.h): they are compiled once with weak
+# references for the core, and once with others for the archive.
+set(core_references ${PROJECT_SOURCE_DIR}/cmake/core_references.h)
 function(jitunwind_layer name)
-  cmake_parse_arguments(arg "" "INTO" "SOURCES;SMALL;LINK;ALONE" ${ARGN})
+  cmake_parse_arguments(arg "" "INTO" "SOURCES;SMALL;CORE;CORE_SMALL;SEAMS;LINK;ALONE" ${ARGN})
   if(NOT arg_INTO)
     set(arg_INTO jitunwind)
   endif()
   if(JITUNWIND_SANITIZE)
     list(APPEND arg_SOURCES ${arg_SMALL})
+    list(APPEND arg_CORE ${arg_CORE_SMALL})
     set(arg_SMALL "")
+    set(arg_CORE_SMALL "")
   endif()
-  set(targets jitunwind_${name})
-  add_library(jitunwind_${name} OBJECT ${arg_SOURCES})
-  if(arg_SMALL)
-    list(APPEND targets jitunwind_${name}_small)
-    add_library(jitunwind_${name}_small OBJECT ${arg_SMALL})
-    target_compile_options(jitunwind_${name}_small PRIVATE $<$<NOT:$<CONFIG:Debug>>:-Os>)
-  endif()
-  foreach(target IN LISTS targets)
+  # These libraries get the objects: the core's archive and shared library, the shared library above that, and the
+  # archive of everything.
+  set(goes_to_core core_archive core_above archive)
+  set(goes_to_core_small core_archive core_above archive)
+  set(goes_to_core_seams core_archive core_above)
+  set(goes_to_seams archive)
+  set(goes_to_small above archive)
+  set(goes_to_ above archive)
+  set(core "${arg_CORE}")
+  set(core_small "${arg_CORE_SMALL}")
+  set(core_seams "${arg_SEAMS}")
+  set(seams "${arg_SEAMS}")
+  set(small "${arg_SMALL}")
+  foreach(part IN ITEMS "" core core_small core_seams seams small)
+    set(target jitunwind_${name})
+    set(sources ${arg_SOURCES})
+    if(part)
+      string(APPEND target _${part})
+      set(sources ${${part}})
+    endif()
+    if(part AND NOT sources)
+      continue()
+    endif()
+    add_library(${target} OBJECT ${sources})
+    if(part MATCHES "small")
+      target_compile_options(${target} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-Os>)
+    endif()
+    if(part MATCHES "core")
+      target_compile_options(${target} PRIVATE
+        $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions;SHELL:-include ${core_references}>)
+    endif()
+    if(part STREQUAL "core_seams")
+      target_compile_definitions(${target} PRIVATE JITUNWIND_CORE)
+    endif()
     jitunwind_units(${target} ALONE ${arg_ALONE})
     jitunwind_protect(${target})
     set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden
@@ -176,7 +210,9 @@ function(jitunwind_layer name)
     target_compile_options(${target} PRIVATE -ftls-model=initial-exec $<$<NOT:$<COMPILE_LANGUAGE:ASM>>:-fno-plt;-fno-semantic-interposition;-fno-tree-slp-vectorize>)
     target_compile_definitions(${target} PRIVATE $<$<BOOL:${JITUNWIND_COUNT}>:JITUNWIND_COUNT>)
     target_link_libraries(${target} PRIVATE jitunwind_options Threads::Threads ${arg_LINK})
-    set_property(GLOBAL APPEND PROPERTY ${arg_INTO}_layers $<TARGET_OBJECTS:${target}>)
+    foreach(library IN LISTS goes_to_${part})
+      set_property(GLOBAL APPEND PROPERTY ${arg_INTO}_${library} $<TARGET_OBJECTS:${target}>)
+    endforeach()
   endforeach()
   set_property(GLOBAL APPEND PROPERTY ${arg_INTO}_links ${arg_LINK})
 endfunction()
@@ -211,8 +247,9 @@ endfunction()
 set(jitunwind_large_last -Wl,-T,${PROJECT_SOURCE_DIR}/cmake/large_last.ld)
 check_linker_flag(CXX ${jitunwind_large_last} JITUNWIND_LINKS_LARGE_LAST)  # not every linker knows INSERT
 
-# jitunwind_library(name OUTPUT file [USES name...] [INCLUDE dir...] [EXPORTS map]): makes name_static and name_shared
-# of the layers that were declared INTO name so far. They are jitunwind::<name without jitunwind_>_static and _shared,
+# jitunwind_library(name OUTPUT file [USES name...] [ABOVE name...] [INCLUDE dir...] [EXPORTS map]): makes name_static and
+# name_shared of the layers that were declared INTO name so far. ABOVE names libraries whose objects the archive has as
+# well: the shared library needs those libraries. They are jitunwind::<name without jitunwind_>_static and _shared,
 # as from find_package. The name without a suffix is the one that BUILD_SHARED_LIBS asks for. If nobody says, in
 # projects of others, it is the shared one, as from find_package. USES names libraries declared here that users of this
 # one get, too. The shared one exports what cmake/exports/<file>.map lists, or the map that is given.
@@ -221,19 +258,27 @@ if(DEFINED BUILD_SHARED_LIBS AND NOT BUILD_SHARED_LIBS OR NOT DEFINED BUILD_SHAR
   set(jitunwind_default_kind static)
 endif()
 function(jitunwind_library name)
-  cmake_parse_arguments(arg "" "OUTPUT;EXPORTS" "USES;INCLUDE" ${ARGN})
-  get_property(objects GLOBAL PROPERTY ${name}_layers)
+  cmake_parse_arguments(arg "" "OUTPUT;EXPORTS" "USES;ABOVE;INCLUDE" ${ARGN})
+  get_property(static_objects GLOBAL PROPERTY ${name}_archive)
+  get_property(shared_objects GLOBAL PROPERTY ${name}_above)
   get_property(links GLOBAL PROPERTY ${name}_links)
   list(REMOVE_DUPLICATES links)
   foreach(kind IN ITEMS static shared)
     set(target ${name}_${kind})
     string(TOUPPER ${kind} library_type)
-    add_library(${target} ${library_type} ${objects})
+    add_library(${target} ${library_type} ${${kind}_objects})
     jitunwind_protect(${target})
     list(TRANSFORM arg_USES APPEND _${kind} OUTPUT_VARIABLE uses)
+    if(kind STREQUAL "shared")
+      foreach(below IN LISTS arg_ABOVE)
+        list(APPEND uses ${below}_shared)
+      endforeach()
+    endif()
     target_link_libraries(${target} PUBLIC ${uses} PRIVATE Threads::Threads ${links})
     target_include_directories(${target} INTERFACE "$<BUILD_INTERFACE:${arg_INCLUDE}>")
-    target_compile_features(${target} INTERFACE cxx_std_20)
+    if(NOT name STREQUAL "jitunwind_core")
+      target_compile_features(${target} INTERFACE cxx_std_20)
+    endif()
     set_target_properties(${target} PROPERTIES OUTPUT_NAME ${arg_OUTPUT} LINKER_LANGUAGE CXX)
   endforeach()
   string(REGEX REPLACE "^jitunwind_" "" alias ${name})
@@ -241,8 +286,10 @@ function(jitunwind_library name)
   foreach(kind IN ITEMS static shared)
     add_library(jitunwind::${alias}_${kind} ALIAS ${name}_${kind})
   endforeach()
-  # C programs would otherwise be linked without the C++ run-time library.
-  target_link_libraries(${name}_static INTERFACE "$<$<NOT:$<LINK_LANGUAGE:CXX>>:stdc++;m>")
+  # C programs would otherwise be linked without the C++ run-time library, which the core does not need.
+  if(NOT name STREQUAL "jitunwind_core")
+    target_link_libraries(${name}_static INTERFACE "$<$<NOT:$<LINK_LANGUAGE:CXX>>:stdc++;m>")
+  endif()
   set(exports ${PROJECT_SOURCE_DIR}/cmake/exports/${arg_OUTPUT}.map)
   if(arg_EXPORTS)
     set(exports ${arg_EXPORTS})
@@ -252,7 +299,7 @@ function(jitunwind_library name)
   set_target_properties(${name}_shared PROPERTIES VERSION ${JITUNWIND_ABI}.${PROJECT_VERSION} SOVERSION ${JITUNWIND_ABI}
                         LINK_DEPENDS ${map})
   target_link_options(${name}_shared PRIVATE -Wl,--version-script=${map} -Wl,-Bsymbolic-functions)
-  if(name STREQUAL "jitunwind" AND JITUNWIND_LINKS_LARGE_LAST AND NOT JITUNWIND_SANITIZE)
+  if(name STREQUAL "jitunwind_core" AND JITUNWIND_LINKS_LARGE_LAST AND NOT JITUNWIND_SANITIZE)
     target_link_options(${name}_shared PRIVATE ${jitunwind_large_last})
     set_property(TARGET ${name}_shared APPEND PROPERTY LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/large_last.ld)
   endif()
@@ -260,7 +307,7 @@ function(jitunwind_library name)
   # path first. So only libraries that need one of this project's have a run path. It is the same here as when
   # installed: CMake would pad another one with empty folders, and these mean the folder in which the program is
   # started.
-  if(arg_USES)
+  if(arg_USES OR arg_ABOVE)
     set_target_properties(${name}_shared PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN")
   endif()
   # The library is never unmapped, because other copies, debuggers and the C++ run-time keep pointers into it. Clang

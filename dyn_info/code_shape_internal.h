@@ -36,7 +36,7 @@ struct CodeShape {
 
 /// The shape of a procedure in directives, which is compared with all others when it is asked for the first time. Null:
 /// there is an ALIAS, there are many directives, or there is no room for another shape. Signal-safe.
-CodeShape* find_shape(const ProcedureHold& hold) noexcept;
+[[gnu::visibility("default")]] CodeShape* find_shape(const ProcedureHold& hold) noexcept;
 
 /// The place of code at `at`, which the held procedure covers; none if it has no shape. Signal-safe.
 AlikePlace place_of(const ProcedureHold& hold, Addr at) noexcept;

@@ -25,7 +25,7 @@ struct DescriptionParts {
 };
 
 /// The parts of a procedure that is registered in this process. Memory that its registration promises is not probed.
-DescriptionParts parts_of_registered(const unw_dyn_info_t& info) noexcept;
+[[gnu::visibility("default")]] DescriptionParts parts_of_registered(const unw_dyn_info_t& info) noexcept;
 
 enum class ProcedureAnswer : std::uint8_t {
   none,
@@ -43,16 +43,19 @@ union OutcomeRoom {
 static_assert(std::is_trivially_destructible_v<DirectiveOutcome>);
 
 /// Looks an address up in one procedure. `row` keeps no pointer into the data.
-Result<ProcedureAnswer> ask_procedure(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at,
-                                      Lookup& lookup, AnyRow& row, OutcomeRoom& room) noexcept;
+[[gnu::visibility("default")]] Result<ProcedureAnswer> ask_procedure(const unw_dyn_info_t& info,
+                                                                     const DescriptionParts& parts, Addr at,
+                                                                     Lookup& lookup, AnyRow& row,
+                                                                     OutcomeRoom& room) noexcept;
 
 /// Returns false when no FDE of its table covers `at`.
-Found ask_procedure_info(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at, Lookup& lookup,
-                         ProcedureInfo& out) noexcept;
+[[gnu::visibility("default")]] Found ask_procedure_info(const unw_dyn_info_t& info, const DescriptionParts& parts,
+                                                        Addr at, Lookup& lookup, ProcedureInfo& out) noexcept;
 
 /// Reads NUL-terminated bytes in a target, whatever their meaning, like NameSource::find_name. A name that runs into
 /// unreadable memory counts as cut off. Returns false for an empty name.
-Found read_name(const Memory& memory, Addr at, std::span<char> into, MemoryWindow& window, ProcedureName& out) noexcept;
+[[gnu::visibility("default")]] Found read_name(const Memory& memory, Addr at, std::span<char> into,
+                                               MemoryWindow& window, ProcedureName& out) noexcept;
 
 /// Procedures by address: the newest one that covers it.
 class Procedures {
@@ -64,7 +67,7 @@ class Procedures {
 };
 
 /// Finds the row at lookup.at. ALIAS is followed from procedure to procedure in a loop, one lookup after the other.
-RowAnswer find_row(const Procedures& procedures, Lookup& lookup, AnyRow& out) noexcept;
-Found find_row(const Procedures& procedures, Lookup& lookup, FrameRow& out) noexcept;
+[[gnu::visibility("default")]] RowAnswer find_row(const Procedures& procedures, Lookup& lookup, AnyRow& out) noexcept;
+[[gnu::visibility("default")]] Found find_row(const Procedures& procedures, Lookup& lookup, FrameRow& out) noexcept;
 
 }  // namespace jitunwind

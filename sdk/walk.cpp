@@ -1,10 +1,5 @@
 #include "jitunwind/sdk/walk.h"
 
-#include <array>
-#include <cinttypes>
-#include <cstdio>
-
-#include "jitunwind/sdk/demangled_p.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/memory/raw_access_internal.h"
 #include "jitunwind/unwind_core/memory/small_stack_internal.h"
@@ -31,10 +26,6 @@ namespace {
 }
 
 }  // namespace
-
-std::string Frame::name() const {
-  return whole_name([this](std::span<char> into) { return raw_name(into); });
-}
 
 std::uint64_t Frame::offset() const noexcept {
   const auto found = raw_name({});
@@ -63,23 +54,6 @@ void* Frame::user() const noexcept {
 bool Frame::is_signal_frame() const noexcept {
   const auto is = cursor_.is_signal_frame();
   return is && *is;
-}
-
-std::string Walk::why() const {
-  switch (stop_reason()) {
-    case StopReason::none:
-      return "not at its end";
-    case StopReason::outermost:
-      return "complete";
-    default:
-      break;
-  }
-  const Error& error = stop_error();
-  std::array<char, 256> text;
-  std::snprintf(text.data(), text.size(), "stopped at pc 0x%" PRIx64 " (%s): %s: %s, at 0x%" PRIx64, frame_.pc(),
-                stop_reason_name(stop_reason()), error_text(error.code), error.what, error.at);
-  const std::string name = frame_.name();
-  return name.empty() ? text.data() : std::string(text.data()) + ", in " + name;
 }
 
 Cursor cursor_at(const void* ucontext, Cursor::Top top, Guesses guesses) noexcept {

@@ -16,7 +16,6 @@
 #include <new>
 #include <string_view>
 
-#include "jitunwind/sdk/demangled_p.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/sdk/walk.h"
 #include "jitunwind/unwind_core/errno_keeper_internal.h"
@@ -130,7 +129,7 @@ void* carried(std::size_t number, std::uint32_t word) noexcept {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(std::uint64_t{word} << 32 | number));
 }
 
-void answer_signal(int, siginfo_t* info, void* ucontext) noexcept {
+void answer(int, siginfo_t* info, void* ucontext) noexcept {
   const ErrnoKeeper keeper;
   if (info->si_code != SI_QUEUE || info->si_pid != ::getpid()) return;
   const std::uint64_t value = reinterpret_cast<std::uintptr_t>(info->si_value.sival_ptr);
@@ -139,7 +138,7 @@ void answer_signal(int, siginfo_t* info, void* ucontext) noexcept {
 }
 
 bool is_ours(const struct sigaction& action) noexcept {
-  return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == answer_signal;
+  return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == answer;
 }
 
 /// 0: not chosen yet; -1: a thread is choosing.
@@ -154,7 +153,7 @@ int choose_signal() noexcept {
     if ((action.sa_flags & SA_SIGINFO) != 0 || action.sa_handler != SIG_DFL) continue;
     action = {};
     action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-    action.sa_sigaction = answer_signal;
+    action.sa_sigaction = answer;
     ::sigfillset(&action.sa_mask);
     if (::sigaction(signal, &action, nullptr) == 0) return signal;
   }
@@ -197,29 +196,7 @@ bool blocks(pid_t thread, int signal) noexcept {
   return false;
 }
 
-const char* text_of(Answer answer) noexcept {
-  switch (answer) {
-    case Answer::given:
-      return "";
-    case Answer::no_thread:
-      return "this process has no such thread";
-    case Answer::blocked:
-      return "the thread blocks the signal that it is asked by";
-    case Answer::none:
-      return "the thread does not answer: it is stopped, or in an uninterruptible wait";
-    case Answer::no_signal:
-      return "there is no real-time signal to ask by";
-    case Answer::busy:
-      return "too many threads are being asked";
-  }
-  return "";
-}
-
 }  // namespace
-
-std::string ThreadFrame::name() const {
-  return whole_name([this](std::span<char> into) { return raw_name(into); });
-}
 
 Result<ProcedureName> ThreadFrame::raw_name(std::span<char> into) const noexcept {
   const AddressSpace& space = local_space().for_addresses();
@@ -227,12 +204,6 @@ Result<ProcedureName> ThreadFrame::raw_name(std::span<char> into) const noexcept
   ProcedureName name;
   if (find_local_name(space.named_at(address_, window), into, name)) return name;
   return Error{ErrorCode::no_info, pc(), "no name for this pc"};
-}
-
-std::string ThreadWalk::why() const {
-  if (answer_ != Answer::given) return text_of(answer_);
-  if (stop_ == StopReason::outermost) return "complete";
-  return "stopped (" + std::string(stop_reason_name(stop_)) + "): " + error_.text();
 }
 
 ThreadWalk walk_thread(pid_t thread, std::chrono::nanoseconds wait) noexcept {

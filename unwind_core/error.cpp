@@ -1,10 +1,9 @@
 #include "jitunwind/unwind_core/error.h"
 
 #include <array>
-#include <cinttypes>
 #include <cstddef>
-#include <cstdio>
 #include <cstdlib>
+#include <string_view>
 
 #include "jitunwind/unwind_core/uncancelled_internal.h"
 
@@ -34,16 +33,6 @@ const char* error_text(ErrorCode code) noexcept { return info(code).text; }
 const char* error_name(ErrorCode code) noexcept { return info(code).name; }
 int unw_error(ErrorCode code) noexcept { return info(code).unw_error; }
 
-std::string Error::text() const {
-  std::string text = std::string(what[0] != '\0' ? what : error_text(code)) + " (" + error_name(code);
-  if (at != 0) {
-    char place[32];
-    std::snprintf(place, sizeof place, ", at 0x%" PRIx64, at);
-    text += place;
-  }
-  return text + ")";
-}
-
 void stop_without_value(const char* text) noexcept {
   write_to_standard_error("jitunwind: the value of a result that has none was asked for:\n");
   write_to_standard_error(text);
@@ -51,3 +40,10 @@ void stop_without_value(const char* text) noexcept {
 }
 
 }  // namespace jitunwind
+
+/// cmake/core_references.h gives it another name. A wrong position is a mistake of this library.
+void std::__throw_out_of_range_fmt(const char* text, ...) {
+  jitunwind::write_to_standard_error("jitunwind: a position behind the end of a string: ");
+  jitunwind::write_to_standard_error(text);
+  std::abort();
+}

@@ -16,7 +16,7 @@ inline constexpr Addr k_largest_page_size = 65536;
 constexpr Addr page_of(Addr at) noexcept { return at & ~(k_page_size - 1); }
 
 /// Whether this process may write to the page that holds `at`. Signal-safe.
-bool is_writable(Addr at) noexcept;
+[[gnu::visibility("default")]] bool is_writable(Addr at) noexcept;
 
 #pragma GCC visibility push(default)
 /// Whether all pages from that of `first` to that of `last` are mapped, readable or not. One system call checks the

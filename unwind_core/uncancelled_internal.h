@@ -51,7 +51,7 @@ std::string link_target(int folder, const char* name);
 /// Finds a file below a root without opening it (open(2), O_PATH), whatever others rename and replace meanwhile. Links
 /// are followed here, one after the other. openat2(2) can do this as well, but it is not on Linux before 5.6, under
 /// qemu-user, and where a filter of system calls does not know it. `flags`: O_NOFOLLOW or 0. Returns its number, or -1
-/// with errno. Allocates.
+/// with errno. Allocates nothing; it takes 16 KiB of stack.
 [[gnu::visibility("default")]] int find_below_root(const FilePath& file, int flags) noexcept;
 
 /// A file that is open for reading as long as this object: open(2), read(2) and close(2), which set errno as usual. The

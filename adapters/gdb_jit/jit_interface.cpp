@@ -28,7 +28,7 @@ class LockScope {
 };
 
 /// Whether the list's object may be unloaded meanwhile; the object of this code cannot be.
-bool may_go(const JitList& list) noexcept { return !list.lasts && list.object != own_dynamic_section(); }
+bool may_go(const JitList& list) noexcept { return !list.lasts && list.object != object_of_own_gdb_list(); }
 
 /// The function may be in an object that is being loaded and is not relocated yet. Calling it is safe: it exists for a
 /// breakpoint, and is empty in every known definition.

@@ -8,12 +8,12 @@
 namespace jitunwind {
 
 /// `error.at` is the pc. Signal-safe.
-void note_refusal(const Error& error) noexcept;
+[[gnu::visibility("default")]] void note_refusal(const Error& error) noexcept;
 
 struct Refusals {
   std::uint64_t count = 0;
   Error latest{};  ///< unspecified if there is none
 };
-Refusals refusals() noexcept;
+[[gnu::visibility("default")]] Refusals refusals() noexcept;
 
 }  // namespace jitunwind

@@ -1,14 +1,10 @@
 #include "jitunwind/adapters/system_unwinder/system_unwinder.h"
 
 #include <atomic>
-#include <cstddef>
-#include <new>
-#include <span>
-#include <vector>
 
 #include "jitunwind/adapters/system_unwinder/find_fde/jump_slots_p.h"
 #include "jitunwind/adapters/system_unwinder/find_fde/next_definition_p.h"
-#include "jitunwind/adapters/system_unwinder/frames/frame_tables_p.h"
+#include "jitunwind/adapters/system_unwinder/frames/teller_p.h"
 #include "jitunwind/adapters/system_unwinder/probe_p.h"
 #include "jitunwind/adapters/system_unwinder/refusals_p.h"
 #include "jitunwind/dyn_info/registry/observers_internal.h"
@@ -22,60 +18,14 @@ extern "C" [[gnu::weak]] jitunwind::FindEnclosingFunction _Unwind_FindEnclosingF
 
 namespace jitunwind {
 
+constinit std::atomic<FrameContract> told_contract{FrameContract::none};
+
 namespace {
 
 bool is_own_runtime() noexcept {
   const unsigned before = own_runtime_questions.load(std::memory_order_relaxed);
   return question_arrives(&_Unwind_FindEnclosingFunction) &&
          own_runtime_questions.load(std::memory_order_relaxed) != before;
-}
-
-constinit std::atomic<FrameContract> contract{FrameContract::none};
-
-/// Announces procedures to an unwinder that does not call _Unwind_Find_FDE. Never destroyed, because foreign static
-/// objects cancel at exit.
-class Teller final : public RegistryObserver {
- public:
-  explicit Teller(FrameContract contract) noexcept : tables_(contract) {}
-
-  void registered(std::span<const RegisteredProcedure> procedures) noexcept override {
-    change([&] {
-      std::vector<unw_dyn_info_t*> infos;
-      for (const RegisteredProcedure& procedure : procedures) infos.push_back(procedure.info);
-      tables_.add(infos);
-    });
-  }
-  void cancelled(std::span<unw_dyn_info_t* const> procedures) noexcept override {
-    change([&] { tables_.remove(procedures); });
-  }
-  void retired() noexcept override {
-    change([&] { tables_.remove_all_gone(); });
-  }
-
- private:
-  template <class Change>
-  static void change(Change change) noexcept {
-    try {
-      change();
-    } catch (const std::bad_alloc&) {
-      note_refusal({ErrorCode::out_of_memory, 0, "no memory for the unwinder's tables"});
-    }
-  }
-
-  FrameTables tables_;
-};
-
-alignas(Teller) std::byte teller_memory[sizeof(Teller)];
-
-/// The first path that is found stays: once the tables exist, they are kept up to date.
-void start_telling() noexcept {
-  const ObserversScope scope;
-  if (contract.load(std::memory_order_relaxed) != FrameContract::none) return;
-  const FrameContract found = find_frame_contract();
-  if (found == FrameContract::none) return;
-  auto* const teller = new (teller_memory) Teller(found);
-  contract.store(found, std::memory_order_release);
-  (void)attach_in_scope(*teller);
 }
 
 constinit std::atomic<bool> attached{false};
@@ -93,7 +43,7 @@ void look() noexcept {
   if (arrived || &_Unwind_FindEnclosingFunction == nullptr) return;
   if (question_arrives(&_Unwind_FindEnclosingFunction))
     by_slot.store(true, std::memory_order_relaxed);
-  else
+  else if (is_above(start_telling))
     start_telling();
 }
 
@@ -169,7 +119,7 @@ namespace {
 /// The path and its reason.
 SystemUnwinderStatus path_found() noexcept {
   SystemUnwinderStatus status;
-  const FrameContract told = contract.load(std::memory_order_acquire);
+  const FrameContract told = told_contract.load(std::memory_order_acquire);
   if (&_Unwind_FindEnclosingFunction == nullptr) {
     status.why = "no unwinder is linked";
   } else if (is_own_runtime()) {

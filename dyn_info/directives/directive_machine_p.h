@@ -37,9 +37,10 @@ class DirectiveObserver {
 
 /// The reason why `op` is wrong in any state: the CPU does not have its registers, or they cannot be used so. Null:
 /// nothing is wrong. Every case is e_reg. `reg`: op.reg of the CPU, null if it has none.
-const char* wrong_register(const unw_dyn_op_t& op, const RegisterInfo* reg, const Arch& arch) noexcept;
+[[gnu::visibility("default")]] const char* wrong_register(const unw_dyn_op_t& op, const RegisterInfo* reg,
+                                                          const Arch& arch) noexcept;
 
-class DirectiveMachine {
+class [[gnu::visibility("default")]] DirectiveMachine {
  public:
   /// `units`: length of the procedure. `first`: 0 if there are no regions.
   DirectiveMachine(const Arch& arch, const RegionReader& reader, Addr first, std::int64_t units,
@@ -104,27 +105,27 @@ class DirectiveMachine {
   bool leave_region() noexcept;
   bool pop_states() noexcept;
 
-  bool run_group(RegionOps& ops) noexcept;
-  bool run_instruction(RegionOps& ops, unsigned steps, bool in_order) noexcept;
+  bool run_group(RegionOps & ops) noexcept;
+  bool run_instruction(RegionOps & ops, unsigned steps, bool in_order) noexcept;
   bool run_one(const unw_dyn_op_t& op, std::uint32_t index, unsigned step, const FrameState::Anchor& anchor) noexcept;
   const Error* run_op(const unw_dyn_op_t& op, unsigned step, RegNum reg, const FrameState::Anchor& anchor) noexcept;
   unsigned step_of(const unw_dyn_op_t& op) const noexcept;
-  bool copy_label(RegionOps& ops) noexcept;
-  void remember_labels(RegionOps& ops) noexcept;
+  bool copy_label(RegionOps & ops) noexcept;
+  void remember_labels(RegionOps & ops) noexcept;
   bool rebuild(Point point) noexcept;
   bool run_stretch(const Stretch& stretch) noexcept;
   bool fail(const Error& error) noexcept;
   /// Reports the error to the observer. False: there is none, and the run fails.
   bool complain(const Error& error, std::uint32_t directive) noexcept;
 
-  Status header(std::uint32_t region, RegionHeader& out) const noexcept;
-  Status control(Point until, Control& out) noexcept;
+  Status header(std::uint32_t region, RegionHeader & out) const noexcept;
+  Status control(Point until, Control & out) noexcept;
   Result<std::optional<Point>> find_label(unw_word_t label, Point before) noexcept;
   Result<std::uint32_t> find_popped(std::uint32_t region, std::uint64_t n) noexcept;
-  Result<std::uint32_t> collect(Point point, std::uint32_t limit, std::optional<Addr>& alias) noexcept;
+  Result<std::uint32_t> collect(Point point, std::uint32_t limit, std::optional<Addr> & alias) noexcept;
 
   void show_state(int directive, std::int64_t unit) noexcept;
-  void show_spills(RegionOps& ops) noexcept;
+  void show_spills(RegionOps & ops) noexcept;
 
   const Arch& arch_;
   const RegionReader& reader_;

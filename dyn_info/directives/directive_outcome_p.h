@@ -22,7 +22,8 @@ struct DirectiveOutcome {
 Status run_directives(const RegionReader& reader, Addr regions, AddrRange procedure, const Arch& arch, Addr lookup,
                       DirectiveOutcome& out) noexcept;
 /// The procedure is one of this process, in format DYNAMIC.
-Status run_directives(const unw_dyn_info_t& info, const Arch& arch, Addr lookup, DirectiveOutcome& out) noexcept;
+[[gnu::visibility("default")]] Status run_directives(const unw_dyn_info_t& info, const Arch& arch, Addr lookup,
+                                                     DirectiveOutcome& out) noexcept;
 
 /// The row at `at`, CodeAddress::lookup(), of a procedure of this process, and where it holds. False: its directives
 /// have to be run. Signal-safe.
@@ -33,10 +34,10 @@ bool find_compact_row(const unw_dyn_info_t& info, const CompactLayout& layout, A
 LsdaExtension lsda_extension(const RegionReader& reader, Addr regions) noexcept;
 
 /// Precondition: not an alias. Sets origin and range, too.
-Status make_row(const DirectiveOutcome& outcome, FrameRow& out) noexcept;
+[[gnu::visibility("default")]] Status make_row(const DirectiveOutcome& outcome, FrameRow& out) noexcept;
 
 /// Makes the row of an outcome that is no ALIAS; an ALIAS is an error if there is no place to look its address up.
-Status make_own_row(const DirectiveOutcome& outcome, FrameRow& out) noexcept;
+[[gnu::visibility("default")]] Status make_own_row(const DirectiveOutcome& outcome, FrameRow& out) noexcept;
 
 /// Precondition: `row` is that of alias's address. Makes it the row of the aliasing procedure.
 Status take_over(const FrameState& alias, FrameRow& row) noexcept;

@@ -18,7 +18,7 @@ namespace jitunwind {
 /// Directives of one instruction are applied in this order, whatever their order in the list: reload_sp, add_sp,
 /// set_fp, add, settle, then save, spill_sp and spill_fp, then pop_frames, then judge. Each function returns null, or
 /// the directive's error, and then leaves the state as it was. Error::at is 0, and the error is a constant.
-class FrameState {
+class [[gnu::visibility("default")]] FrameState {
  public:
   /// SP and FP as the saves of one instruction use them; the saves may end the frame pointer, in any order.
   struct Anchor {
@@ -72,10 +72,10 @@ class FrameState {
   std::optional<std::int64_t> slot_from_cfa(RegNum reg) const noexcept;
 
   /// Precondition: not alias(). Error e_sp_lost. Fills CFA, rules and return address column, nothing else.
-  Status make_row(FrameRow& out) const noexcept;
+  Status make_row(FrameRow & out) const noexcept;
   /// Precondition: alias(). `row` is that of the aliased address; applies the changes of the directives after the
   /// ALIAS.
-  Status change_row(FrameRow& row) const noexcept;
+  Status change_row(FrameRow & row) const noexcept;
 
  private:
   enum class Place : std::uint8_t { same, undefined, at_cfa, at_sp, in_reg };

@@ -61,19 +61,19 @@ class RegionReader {
 
 /// Regions of this process, read in place: memory that a registered descriptor points to is valid until it is
 /// cancelled.
-class LocalRegionReader final : public RegionReader {
+class [[gnu::visibility("default")]] LocalRegionReader final : public RegionReader {
  public:
-  Status read_header(Addr at, RegionHeader& out) const noexcept override;
+  Status read_header(Addr at, RegionHeader & out) const noexcept override;
   Result<std::span<const unw_dyn_op_t>> read_ops(const RegionHeader& region, std::uint32_t first,
                                                  std::span<unw_dyn_op_t> buffer) const noexcept override;
 };
 
 /// Regions in the memory of a target, with its word size and byte order.
-class MemoryRegionReader final : public RegionReader {
+class [[gnu::visibility("default")]] MemoryRegionReader final : public RegionReader {
  public:
   MemoryRegionReader(const Memory& memory, MemoryWindow& window, const Arch& arch) noexcept
       : memory_(memory), window_(window), arch_(arch) {}
-  Status read_header(Addr at, RegionHeader& out) const noexcept override;
+  Status read_header(Addr at, RegionHeader & out) const noexcept override;
   Result<std::span<const unw_dyn_op_t>> read_ops(const RegionHeader& region, std::uint32_t first,
                                                  std::span<unw_dyn_op_t> buffer) const noexcept override;
 
@@ -95,7 +95,7 @@ struct WorkBudget {
 /// straight through. Otherwise the k_indexed earliest ones are sorted by index here, and then the earliest of the rest.
 ///
 /// A read that fails ends every loop early and shows in `failure()`.
-class RegionOps {
+class [[gnu::visibility("default")]] RegionOps {
  public:
   RegionOps(const RegionReader& reader, WorkBudget& budget) noexcept : reader_(reader), budget_(budget) {}
   RegionOps(const RegionOps&) = delete;

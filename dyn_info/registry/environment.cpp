@@ -27,7 +27,8 @@ void complain(std::string_view name, const char* what) noexcept {
 
 void attach(std::size_t number) noexcept {
   const Adapter& adapter = k_adapters[number];
-  const Status attached = adapter.attach();
+  const Status attached =
+      is_above(adapter.attach) ? adapter.attach() : Error{ErrorCode::invalid_argument, 0, k_not_above};
   if (const char* const said = attached ? adapter.remark() : attached.error().what)
     complain(k_adapter_names[number], said);
 }

@@ -6,12 +6,13 @@
 
 #include "jitunwind/dyn_info/registry/locking/writer_lock_internal.h"
 #include "jitunwind/dyn_info/registry/observers.h"
+#include "jitunwind/unwind_core/above_internal.h"
 #include "jitunwind/unwind_core/address.h"
 #include "jitunwind/unwind_core/error.h"
 
 namespace jitunwind {
 
-extern constinit thread_local std::atomic<bool> thread_is_writing;
+[[gnu::visibility("default")]] extern constinit thread_local std::atomic<bool> thread_is_writing;
 
 /// Keeps signal handlers of this thread out of the writers.
 class WritingScope {
@@ -65,7 +66,7 @@ class ObserverList {
   std::atomic<RegistryObserver*> first_{nullptr};
 };
 
-extern constinit ObserverList observers;
+[[gnu::visibility("default")]] extern constinit ObserverList observers;
 
 /// Excludes all other use of the observers: nobody else calls, attaches or detaches one. The caller is inside a
 /// WritingScope.
@@ -80,7 +81,7 @@ class ObserversScope {
 // Writers call these without the writers' lock, where observers.any().
 
 /// register calls it before it returns.
-void tell_registered(std::span<unw_dyn_info_t* const> procedures) noexcept;
+[[gnu::visibility("default")]] void tell_registered(std::span<unw_dyn_info_t* const> procedures) noexcept;
 /// cancel calls it before it returns.
 void tell_cancelled(std::span<unw_dyn_info_t* const> procedures) noexcept;
 /// retire calls it before it returns. It never waits.
@@ -100,7 +101,7 @@ class ToldLater {
   }
 
  private:
-  static constinit thread_local Addr start_;
+  [[gnu::visibility("default")]] static constinit thread_local Addr start_;
 };
 
 /// Whether the code that begins there is in a library's file by name, with call frame information. The layer that makes
@@ -110,10 +111,10 @@ inline constinit std::atomic<bool (*)(Addr start) noexcept> is_in_file{nullptr};
 // The caller of these is inside an ObserversScope.
 
 /// Does what attach_observer() does.
-Status attach_in_scope(RegistryObserver& observer) noexcept;
+[[gnu::visibility("default")]] Status attach_in_scope(RegistryObserver& observer) noexcept;
 /// Tells the observer of all registered procedures, oldest first. Returns false if there is no memory for a list of
 /// them.
-bool tell_of_all(RegistryObserver& observer) noexcept;
+[[gnu::visibility("default")]] bool tell_of_all(RegistryObserver& observer) noexcept;
 
 /// Returns whether the calling thread is inside a writer, that is, in an observer or in a signal handler that
 /// interrupted a writer. Writers fail with in_signal_handler as long as that is so. Signal-safe.
@@ -126,9 +127,9 @@ void attach_by_environment() noexcept;
 // The layer of adapters defines these, as it does those of system_unwinder_seam_internal.h. The caller is inside a
 // WritingScope.
 
-Status attach_gdb_in_writer() noexcept;
+JITUNWIND_ABOVE Status attach_gdb_in_writer() noexcept;
 /// Returns the remark for standard error where the environment has attached the adapter, or null for none.
-const char* remark_on_gdb() noexcept;
-Status attach_perf_in_writer() noexcept;
+JITUNWIND_ABOVE const char* remark_on_gdb() noexcept;
+JITUNWIND_ABOVE Status attach_perf_in_writer() noexcept;
 
 }  // namespace jitunwind

@@ -1,4 +1,6 @@
 // Counts and logs changes of the registry.
+#include <unistd.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -64,6 +66,11 @@ constinit const LocalMemory k_log_memory;
 [[gnu::constructor]] void check_by_environment() {
   constexpr std::array<std::string_view, 2> k_words{"warn", "refuse"};
   const std::uint32_t words = environment_words("JITUNWIND_CHECK", k_words);
+  if (words != 0 && !is_above(check_registrations)) {
+    Line line;
+    line.text("jitunwind: JITUNWIND_CHECK: nothing is checked: ").text(k_not_above).write_to(STDERR_FILENO);
+    return;
+  }
   if ((words & 1) != 0) add_to_log_words(k_check_warns);
   if ((words & 2) != 0) add_to_log_words(k_check_refuses);
 }

@@ -13,6 +13,7 @@
 #include "jitunwind/dyn_info/registry/locking/writer_lock_internal.h"
 #include "jitunwind/dyn_info/registry/procedure_list_p.h"
 #include "jitunwind/dyn_info/registry/retired_batches_p.h"
+#include "jitunwind/unwind_core/above_internal.h"
 #include "jitunwind/unwind_core/kept/code_changes_internal.h"
 #include "jitunwind/unwind_core/trace/log.h"
 
@@ -59,7 +60,7 @@ inline bool looks_at_new() noexcept {
   return (log_words() & (k_registry | k_check_warns | k_check_refuses)) != 0;
 }
 /// Holds descriptions against the code, and names each mistake once on standard error. check_procedure.cpp has it.
-Status check_registrations(std::span<unw_dyn_info_t* const> batch, bool refuses) noexcept;
+JITUNWIND_ABOVE Status check_registrations(std::span<unw_dyn_info_t* const> batch, bool refuses) noexcept;
 /// Logs "cancel 0x1000-0x2000" for those that are registered, from what the registry knows of them.
 void log_to_be_taken_out(const char* how, std::span<unw_dyn_info_t* const> batch) noexcept;
 /// Counts and logs the error, and returns it.

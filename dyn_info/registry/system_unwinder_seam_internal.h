@@ -18,7 +18,7 @@ void attach_system_unwinder() noexcept;
 bool has_other_personality(const void* pc) noexcept;
 
 /// Returns the key of the descriptor's current registration. Its registration number is 0 if there is none.
-RegistrationKey registration_of(unw_dyn_info_t* procedure) noexcept;
+[[gnu::visibility("default")]] RegistrationKey registration_of(unw_dyn_info_t* procedure) noexcept;
 
 #pragma GCC visibility push(default)
 /// Number of calls of _Unwind_FindEnclosingFunction() in the project's own exception runtime, where that one is in use.

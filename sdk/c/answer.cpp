@@ -1,10 +1,5 @@
 #include "jitunwind/sdk/c/answer_internal.h"
 
-#include <exception>
-#include <new>
-#include <stdexcept>
-
-#include "jitunwind/sdk/c/checked_handles_p.h"
 #include "jitunwind/sdk/c/handles_p.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/page_internal.h"
@@ -54,18 +49,6 @@ ju_status tell(ju_error* into, const Error& error, const char* place) noexcept {
   return tell(into, status_of(error.code), error.at, place, text);
 }
 
-ju_status tell_thrown(ju_error* into) {
-  try {
-    throw;
-  } catch (const std::bad_alloc&) {
-    return tell(into, JU_OUT_OF_MEMORY, "");
-  } catch (const std::length_error&) {  // an array is larger than any memory
-    return tell(into, JU_OUT_OF_MEMORY, "");
-  } catch (const std::exception& thrown) {
-    return tell(into, JU_UNSPECIFIED, 0, "", thrown.what());
-  }
-}
-
 ju_status write_text(std::string_view text, char* into, std::size_t room, std::size_t* length) noexcept {
   if (length) *length = text.size();
   if (room == 0) return JU_OK;
@@ -82,12 +65,12 @@ ju_status refuse_handle(const void* handle, const char* place, ju_error* error) 
   return tell(error, is_aligned && kind_of(handle) == Kind::freed ? JU_FREED_HANDLE : JU_BAD_HANDLE, place);
 }
 
-void free_memory(void* handle) noexcept {
+void free_memory(void* handle, void (*release)(void*) noexcept) noexcept {
   const Kind freed = Kind::freed;
   std::memcpy(handle, &freed, sizeof freed);
   asm volatile("" : : "r"(handle) : "memory");  // the store is not optimised away, although the memory is freed
   if constexpr (!k_checks_handles)
-    ::operator delete(handle);
+    release(handle);
   else if (__lsan_ignore_object)
     __lsan_ignore_object(handle);
 }

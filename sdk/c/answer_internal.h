@@ -11,6 +11,7 @@
 #include "jitunwind/sdk/c/base.h"
 #include "jitunwind/unwind_core/error.h"
 
+#pragma GCC visibility push(default)
 namespace jitunwind::c {
 
 ju_status status_of(ErrorCode code) noexcept;
@@ -43,16 +44,20 @@ ju_status tell(ju_error* into, const Result<T>& result, const char* place = "") 
 /// Converts the exception of a catch clause to a status. Foreign exceptions, such as the end of a thread, are rethrown.
 ju_status tell_thrown(ju_error* into);
 
-/// The result of `work`, or the status for its exception.
+/// The result of `work`, or the status for its exception. Nothing of the core throws.
 template <class Work>
 ju_status answer(ju_error* error, Work work) {
   if (error && !has_size(*error)) [[unlikely]]
     return JU_BAD_STRUCT_SIZE;
+#ifdef __cpp_exceptions
   try {
     return work();
   } catch (...) {
     return tell_thrown(error);
   }
+#else
+  return work();
+#endif
 }
 
 /// Reads a structure of the caller's, of this release or of another one. Members that an older release lacks are 0;
@@ -91,3 +96,4 @@ inline constexpr std::size_t k_longest_string = 65536;
 bool read_string(const char* of_caller, std::string_view& out, std::size_t longest = k_longest_string) noexcept;
 
 }  // namespace jitunwind::c
+#pragma GCC visibility pop

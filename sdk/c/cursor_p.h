@@ -3,7 +3,6 @@
 
 #include <cstdint>
 
-#include "jitunwind/sdk/c/checked_handles_p.h"
 #include "jitunwind/sdk/c/handles_p.h"
 #include "jitunwind/sdk/c/walk.h"
 #include "jitunwind/sdk/walk.h"

@@ -9,6 +9,14 @@
 
 namespace jitunwind::c {
 
+/// Whether this library checks handles: it keeps a handle's memory forever, so that use after free is noticed however
+/// late it comes.
+#ifdef JITUNWIND_CHECK_HANDLES
+inline constexpr bool k_checks_handles = true;
+#else
+inline constexpr bool k_checks_handles = false;
+#endif
+
 /// Numbers that no pointer, size or text has.
 enum class Kind : std::uint64_t {
   builder = 0x9a75'b01d'e500'0001,
@@ -33,7 +41,7 @@ inline Kind kind_of(const void* handle) noexcept {
 }
 
 /// Chooses the error. Precondition: the handle is bad.
-ju_status refuse_handle(const void* handle, const char* place, ju_error* error) noexcept;
+[[gnu::visibility("default")]] ju_status refuse_handle(const void* handle, const char* place, ju_error* error) noexcept;
 
 inline bool is_handle(const void* handle, Kind kind) noexcept {
   return handle && reinterpret_cast<std::uintptr_t>(handle) % alignof(std::uint64_t) == 0 && kind_of(handle) == kind;
@@ -52,13 +60,19 @@ ju_status check(const T* handle, const char* place, ju_error* error = nullptr) n
 }
 
 /// Frees the memory of a handle whose object was destroyed, or keeps it as that of a freed handle.
-void free_memory(void* handle) noexcept;
+[[gnu::visibility("default")]] void free_memory(void* handle, void (*release)(void*) noexcept) noexcept;
 
 /// Precondition: the handle was made by new.
 template <class T>
 void free_handle(T* handle) noexcept {
   std::destroy_at(handle);
-  free_memory(handle);
+  free_memory(handle, [](void* memory) noexcept { ::operator delete(memory); });
+}
+
+/// Whether a handle is still the caller's. Cancellation takes out every registration it can; the library owns the
+/// handle unless it is still registered.
+inline bool is_registered_still(const Status& cancelled) noexcept {
+  return !cancelled && cancelled.error().code == ErrorCode::in_signal_handler;
 }
 
 /// Null does nothing, as in all functions that free.

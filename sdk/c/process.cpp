@@ -1,10 +1,18 @@
 #include "jitunwind/sdk/c/process.h"
 
-#include "jitunwind/sdk/c/answer_internal.h"
+#include <exception>
+#include <new>
+#include <stdexcept>
+
+#include "jitunwind/sdk/c/cursor_p.h"
+#include "jitunwind/sdk/c/walk.h"
 #include "jitunwind/sdk/dump.h"
 #include "jitunwind/sdk/statistics.h"
 
 using jitunwind::c::answer;
+using jitunwind::c::check_cursor;
+using jitunwind::c::frame_of;
+using jitunwind::c::write_text;
 
 namespace jitunwind::c {
 namespace {
@@ -14,6 +22,19 @@ ju_table_statistics table_of(const TableStatistics& table) noexcept {
 }
 
 }  // namespace
+
+ju_status tell_thrown(ju_error* into) {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return tell(into, JU_OUT_OF_MEMORY, "");
+  } catch (const std::length_error&) {  // an array is larger than any memory
+    return tell(into, JU_OUT_OF_MEMORY, "");
+  } catch (const std::exception& thrown) {
+    return tell(into, JU_UNSPECIFIED, 0, "", thrown.what());
+  }
+}
+
 }  // namespace jitunwind::c
 
 ju_status ju_statistics_get(ju_statistics* statistics, ju_error* error) {
@@ -40,3 +61,22 @@ ju_status ju_dump_registry(int fd) {
 
 void ju_set_log(uint32_t topics, int fd) { jitunwind::set_log(topics, fd); }
 int ju_log_fd(void) { return jitunwind::log_fd(); }
+
+// Functions of walks whose C++ functions give strings, which the core does without.
+
+ju_status ju_cursor_why(const ju_cursor* cursor, char* into, size_t room, size_t* length) {
+  if (const ju_status bad = check_cursor(cursor, nullptr)) return bad;
+  return answer(nullptr,
+                [&] { return write_text(jitunwind::Walk(frame_of(*cursor).cursor()).why(), into, room, length); });
+}
+
+ju_status ju_frame_demangled_name(const ju_cursor* cursor, char* into, size_t room, uint64_t* offset) {
+  if (const ju_status bad = ju_frame_name(cursor, nullptr, 0, offset)) return bad;
+  return answer(nullptr, [&] { return write_text(frame_of(*cursor).name(), into, room, nullptr); });
+}
+
+ju_status ju_dump_walk(const ju_cursor* cursor, int fd) {
+  if (const ju_status bad = check_cursor(cursor, nullptr)) return bad;
+  jitunwind::dump_walk(jitunwind::Walk(frame_of(*cursor).cursor()), fd);
+  return JU_OK;
+}

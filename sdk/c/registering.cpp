@@ -5,12 +5,11 @@
 #include <utility>
 #include <vector>
 
-#include "jitunwind/builders/object_registration.h"
 #include "jitunwind/builders/released_registration_internal.h"
 #include "jitunwind/dyn_info/check_procedure.h"
 #include "jitunwind/dyn_info/registry/locking/forkable_lock_internal.h"
-#include "jitunwind/sdk/c/checked_handles_p.h"
 #include "jitunwind/sdk/c/describing/builder_p.h"
+#include "jitunwind/sdk/c/handles_p.h"
 #include "jitunwind/sdk/c/register.h"
 
 using jitunwind::Registration;
@@ -24,12 +23,6 @@ struct ju_batch {
   static constexpr Kind k_kind = Kind::batch;
   Kind kind = k_kind;
   jitunwind::RegistrationBatch batch{};
-};
-
-struct ju_object {
-  static constexpr Kind k_kind = Kind::object;
-  Kind kind = k_kind;
-  jitunwind::ObjectRegistration object{};
 };
 
 namespace jitunwind::c {
@@ -162,11 +155,6 @@ ju_status register_code(Handle* handle, const ju_code* code, ju_registration** r
 }
 
 ju_ticket ticket_of(const RetireTicket& ticket) noexcept { return {ticket.serial, ticket.batch, ticket.skipped}; }
-
-/// Cancellation takes out every registration it can; the library owns the handle unless it is still registered.
-bool is_registered_still(const Status& cancelled) noexcept {
-  return !cancelled && cancelled.error().code == ErrorCode::in_signal_handler;
-}
 
 template <class Owner>
 ju_status retire(Owner& owner, ju_ticket* ticket, ju_error* error) noexcept {
@@ -322,67 +310,3 @@ ju_status ju_batch_free(ju_batch* batch, ju_error* error) {
     return tell(error, cancelled);
   });
 }
-
-// Objects.
-
-ju_status ju_object_register(const ju_object_code* object, ju_object** registered, ju_error* error) {
-  return answer(error, [&] {
-    ju_object_code code;
-    if (const ju_status bad = jitunwind::c::read_struct(object, code, "object", error)) return bad;
-    if (!registered) return tell(error, JU_NULL_POINTER, "registered");
-    if (code.code_count != 0 && !code.code) return tell(error, JU_NULL_POINTER, "object.code");
-    if (code.function_count != 0 && !code.functions) return tell(error, JU_NULL_POINTER, "object.functions");
-    std::vector<jitunwind::AddrRange> ranges;
-    for (size_t i = 0; i < code.code_count; ++i) ranges.push_back({code.code[i].begin, code.code[i].end});
-    std::vector<jitunwind::ObjectFunction> functions;
-    for (size_t i = 0; i < code.function_count; ++i) {
-      const ju_function& function = code.functions[i];
-      std::string_view name;
-      if (!jitunwind::c::read_string(function.name, name)) return tell(error, JU_BAD_STRING, "object.functions", i);
-      functions.push_back({function.start, function.size, name});
-    }
-    auto done = jitunwind::register_object({ranges, {code.eh_frame.begin, code.eh_frame.end}, functions});
-    if (!done) return tell(error, done.error(), "object");
-    auto made = std::make_unique<ju_object>();
-    made->object = std::move(*done);
-    return jitunwind::c::hand_out(std::move(made), registered);
-  });
-}
-
-ju_status ju_object_count(const ju_object* object, size_t* procedures, size_t* undescribed) {
-  if (const ju_status bad = check(object, "object")) return bad;
-  if (procedures) *procedures = object->object.procedures().size();
-  if (undescribed) *undescribed = object->object.undescribed().size();
-  return JU_OK;
-}
-
-ju_status ju_object_range(const ju_object* object, size_t i, ju_range* range) {
-  if (const ju_status bad = check(object, "object")) return bad;
-  if (!range) return JU_NULL_POINTER;
-  const auto all = object->object.procedures();
-  if (i >= all.size()) return JU_OUT_OF_RANGE;
-  *range = {all[i].start_ip, all[i].end_ip};
-  return JU_OK;
-}
-
-ju_status ju_object_cancel(ju_object* object, ju_error* error) {
-  if (!object) return JU_OK;
-  return answer(error, [&] {
-    if (const ju_status bad = check(object, "object", error)) return bad;
-    const jitunwind::Status cancelled = object->object.cancel();
-    if (!jitunwind::c::is_registered_still(cancelled)) jitunwind::c::free_handle(object);
-    return tell(error, cancelled);
-  });
-}
-
-// The registry.
-
-void ju_registered(size_t* procedures, size_t* bytes) {
-  const auto now = jitunwind::registry_statistics();
-  if (procedures) *procedures = now.registered;
-  if (bytes) *bytes = now.library_bytes;
-}
-
-const void* ju_procedure_list(void) { return jitunwind::procedure_list(); }
-int ju_may_be_registered(uint64_t pc) { return jitunwind::may_be_registered(pc) ? 1 : 0; }
-void ju_forget_rows(uint64_t begin, uint64_t end) { jitunwind::forget_rows(begin, end); }

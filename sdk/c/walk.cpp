@@ -5,7 +5,6 @@
 
 #include "jitunwind/sdk/c/cursor_p.h"
 #include "jitunwind/sdk/c/describing/builder_p.h"
-#include "jitunwind/sdk/dump.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/sdk/walk_thread.h"
 #include "jitunwind/unwind_core/walk/address_walk_internal.h"
@@ -15,11 +14,9 @@
 using jitunwind::Cursor;
 using jitunwind::Frame;
 using jitunwind::StopReason;
-using jitunwind::c::answer;
 using jitunwind::c::check_cursor;
 using jitunwind::c::frame_of;
 using jitunwind::c::tell;
-using jitunwind::c::write_text;
 
 namespace jitunwind::c {
 namespace {
@@ -180,12 +177,6 @@ ju_stop_reason ju_cursor_stop_reason(const ju_cursor* cursor) {
   return jitunwind::c::reason_of(frame_of(*cursor).cursor().stop_reason());
 }
 
-ju_status ju_cursor_why(const ju_cursor* cursor, char* into, size_t room, size_t* length) {
-  if (const ju_status bad = check_cursor(cursor, nullptr)) return bad;
-  return answer(nullptr,
-                [&] { return write_text(jitunwind::Walk(frame_of(*cursor).cursor()).why(), into, room, length); });
-}
-
 // Frames.
 
 uint64_t ju_frame_pc(const ju_cursor* cursor) {
@@ -208,11 +199,6 @@ ju_status ju_frame_name(const ju_cursor* cursor, char* into, size_t room, uint64
   if (!into && room != 0) return JU_NULL_POINTER;
   const Frame& frame = frame_of(*cursor);
   return jitunwind::c::write_name(frame.raw_name({into, room}), frame.pc(), offset);
-}
-
-ju_status ju_frame_demangled_name(const ju_cursor* cursor, char* into, size_t room, uint64_t* offset) {
-  if (const ju_status bad = ju_frame_name(cursor, nullptr, 0, offset)) return bad;
-  return answer(nullptr, [&] { return write_text(frame_of(*cursor).name(), into, room, nullptr); });
 }
 
 void* ju_frame_user(const ju_cursor* cursor) {
@@ -315,12 +301,6 @@ ju_status ju_symbolise(uint64_t pc, int is_return_address, char* into, size_t ro
       is_return_address != 0 ? jitunwind::CodeAddress::returned_to(pc) : jitunwind::CodeAddress::interrupted(pc);
   const jitunwind::ThreadFrame frame(at, 0, jitunwind::RowOrigin::none);
   return jitunwind::c::write_name(frame.raw_name({into, room}), pc, offset);
-}
-
-ju_status ju_dump_walk(const ju_cursor* cursor, int fd) {
-  if (const ju_status bad = check_cursor(cursor, nullptr)) return bad;
-  jitunwind::dump_walk(jitunwind::Walk(frame_of(*cursor).cursor()), fd);
-  return JU_OK;
 }
 
 void ju_forget_walked_stacks(void) { jitunwind::forget_walked_stacks(); }

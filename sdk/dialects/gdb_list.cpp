@@ -1,10 +1,15 @@
 #include "jitunwind/sdk/dialects/gdb_list.h"
 
+#include <link.h>
+
 #include <array>
 #include <span>
 
 #include "jitunwind/unwind_core/arch/arch_internal.h"
 #include "jitunwind/unwind_core/byte_reader.h"
+
+// A static program has none.
+#pragma weak _DYNAMIC
 
 namespace jitunwind {
 namespace {
@@ -56,6 +61,8 @@ Result<Link> read_link(Addr at, const Memory& memory, const Arch& arch) noexcept
 }
 
 }  // namespace
+
+Addr object_of_own_gdb_list() noexcept { return reinterpret_cast<std::uintptr_t>(&_DYNAMIC); }
 
 Result<GdbList> read_gdb_list(Addr descriptor, const Memory& memory, const Arch& arch) {
   const std::size_t word = arch.word_size;

@@ -24,6 +24,9 @@ inline constexpr std::string_view k_gdb_descriptor = "__jit_debug_descriptor";
 inline constexpr std::array<char, 16> k_own_gdb_list_mark{"jitunwind list1"};
 inline constexpr std::size_t k_own_gdb_list_mark_distance = 24;  ///< from the mark to the file
 
+/// The dynamic section of the object that this library's own descriptor is linked into. 0: a static program has none.
+Addr object_of_own_gdb_list() noexcept;
+
 /// One entry and where its file is. Every value may be stale.
 struct GdbListEntry {
   Addr entry = 0;

@@ -4,180 +4,19 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
-#include <vector>
 
 #include "jitunwind/dyn_info/directives/directives.h"
-#include "jitunwind/dyn_info/row_listener_internal.h"
-#include "jitunwind/sdk/local_space.h"
-#include "jitunwind/unwind_core/emit/eh_frame.h"
+#include "jitunwind/sdk/exceptions/fde_writer_p.h"
 #include "jitunwind/unwind_core/emit/row_state.h"
 
 namespace jitunwind {
 namespace {
-
-/// A lookup does not tell how far a row holds that comes from an ALIAS: every instruction unit needs a lookup. This is
-/// the limit of their number.
-constexpr unsigned k_max_lookups = 4096;
 
 // The unwinder runs through an FDE up to the pc for each frame, and memory for it is mapped before it is requested. A
 // procedure that needs more than one record therefore has one for each stretch of its code that is looked up.
 constexpr std::size_t k_record_bytes = 4096 - sizeof(DerivedRecord);
 constexpr std::size_t k_small_record_bytes = 256 - sizeof(DerivedRecord);  // enough for most
 constexpr Addr k_stretch = 512;
-
-constexpr Error k_too_much_alias{ErrorCode::e_alias_depth, 0, "code that is described by ALIAS is too long"};
-constexpr Error k_no_row{ErrorCode::no_info, 0, "procedure without a row"};
-
-enum class Slots : std::uint8_t { of_words, of_bytes };
-
-/// Writes CIE and FDE of a procedure, with the rows of a part of it.
-class FdeWriter final : public RowListener {
- public:
-  enum class Outcome : std::uint8_t {
-    written,      ///< as far as there is room
-    too_long,     ///< more bytes than wanted, or too many lookups
-    other_slots,  ///< impossible with such slots
-    failed,       ///< error()
-  };
-
-  /// Gives up beyond `most` bytes. Code without a row has no caller, except at `pc`, where it is an error.
-  FdeWriter(const ProcedureInfo& procedure, AddrRange code, Addr pc, Slots slots, std::span<std::byte> into,
-            std::size_t most, Addr place = 0) noexcept
-      : procedure_(procedure),
-        code_(code),
-        pc_(pc),
-        slots_(slots),
-        most_(most),
-        writer_(local_space().arch, into, place) {}
-
-  Outcome write() noexcept;
-  /// Ends the last row, if the caller passes the rows itself.
-  Outcome finish() noexcept;
-
-  Outcome outcome() const noexcept { return outcome_; }
-  const Error& error() const noexcept { return error_; }
-  bool fits() const noexcept { return writer_.fits(); }
-  std::size_t size() const noexcept { return writer_.size(); }
-  std::size_t fde_at() const noexcept { return fde_at_; }
-
-  bool row(const FrameRow& row) noexcept override;
-  bool no_row(AddrRange code, const Error& why) noexcept override;
-
- private:
-  bool end(Outcome outcome, const Error& error = {}) noexcept {
-    outcome_ = outcome;
-    error_ = error;
-    return false;
-  }
-  bool going_on() const noexcept { return outcome_ == Outcome::written; }
-  Addr look_up(Addr at) noexcept;
-  void begin(const FrameRow& first) noexcept;
-  bool put(Addr at, const FrameRow& row) noexcept;
-
-  const ProcedureInfo& procedure_;
-  const AddrRange code_;
-  const Addr pc_;
-  const Slots slots_;
-  const std::size_t most_;
-  EhFrameWriter writer_;
-  std::size_t fde_at_ = 0;
-  Outcome outcome_ = Outcome::written;
-  Error error_{};
-  unsigned lookups_ = 0;
-  bool started_ = false;
-  bool in_gap_ = false;
-  bool behind_alias_ = false;
-  CfaRule cfa_{};  // of the row before
-  RegNum ra_ = k_no_reg;
-  bool signal_frame_ = false;
-};
-
-void FdeWriter::begin(const FrameRow& first) noexcept {
-  // Only a personality routine reads language-specific data.
-  const bool has_lsda = procedure_.handler != 0 && procedure_.lsda != 0;
-  const std::int64_t data_alignment = slots_ == Slots::of_bytes ? -1 : 0;
-  const bool by_b = first.signing_key == SigningKey::b;
-  writer_.begin_cie({procedure_.handler, has_lsda, first.signal_frame, by_b, first.ra, data_alignment});
-  fde_at_ = writer_.size();
-  writer_.begin_fde(procedure_.range, procedure_.lsda);
-  started_ = true;
-}
-
-bool FdeWriter::put(Addr at, const FrameRow& row) noexcept {
-  if (!started_) begin(row);
-  if (const Status written = writer_.row(at - procedure_.range.begin, row); !written) {
-    const bool slots = slots_ == Slots::of_words && written.error().code == ErrorCode::invalid_argument;
-    return end(slots ? Outcome::other_slots : Outcome::failed, written.error());
-  }
-  return writer_.size() <= most_ || end(Outcome::too_long);
-}
-
-bool FdeWriter::row(const FrameRow& row) noexcept {
-  in_gap_ = false;
-  cfa_ = row.cfa.kind == CfaRule::Kind::expression ? CfaRule{} : row.cfa;  // its bytes are borrowed
-  ra_ = row.ra;
-  signal_frame_ = row.signal_frame;
-  return put(row.range.begin, row);
-}
-
-/// Code without a row has no caller. Its CFA and return column are those of the row before, or else those of the entry.
-bool FdeWriter::no_row(AddrRange code, const Error& why) noexcept {
-  if (code.contains(pc_)) return end(Outcome::failed, why);
-  if (in_gap_) return true;
-  in_gap_ = true;
-  FrameRow outermost = entry_row(local_space().arch);
-  if (cfa_.kind != CfaRule::Kind::none) outermost.cfa = cfa_;
-  if (ra_ != k_no_reg) outermost.ra = ra_;
-  outermost.signal_frame = signal_frame_;
-  outermost.clear_rules();
-  (void)outermost.set(outermost.ra, RegRule::undefined());
-  return put(code.begin, outermost);
-}
-
-/// Looks up one row; returns the place where the next one may be.
-Addr FdeWriter::look_up(Addr at) noexcept {
-  if (++lookups_ > k_max_lookups) {
-    if (!in_gap_) (void)end(Outcome::too_long, k_too_much_alias);
-    return code_.end;
-  }
-  MemoryWindow window;
-  Lookup lookup(local_space(), CodeAddress::interrupted(at), window);
-  FrameRow row;
-  const Found found = dyn_row_source().find_row(lookup, row);
-  behind_alias_ = !found || !*found || !row.range.contains(at);
-  const AddrRange here{at, std::min(code_.end, behind_alias_ ? at + local_space().arch.unit : row.range.end)};
-  if (found && *found) {
-    row.range = here;
-    (void)this->row(row);
-  } else {
-    (void)no_row(here, found ? k_no_row : found.error());
-  }
-  return here.end;
-}
-
-FdeWriter::Outcome FdeWriter::write() noexcept {
-  for (Addr at = code_.begin; at < code_.end && going_on();) {
-    if (behind_alias_) {
-      at = look_up(at);
-      continue;
-    }
-    MemoryWindow window;
-    Lookup lookup(local_space(), CodeAddress::interrupted(at), window);
-    const Result<Addr> told = tell_registered_rows({at, code_.end}, lookup, *this);
-    if (!told) return end(Outcome::failed, told.error()), outcome_;
-    at = *told;
-    behind_alias_ = true;
-  }
-  return finish();
-}
-
-FdeWriter::Outcome FdeWriter::finish() noexcept {
-  if (!going_on()) return outcome_;
-  writer_.end_fde();
-  writer_.terminate();
-  if (writer_.size() > most_) (void)end(Outcome::too_long);
-  return outcome_;
-}
 
 using Outcome = FdeWriter::Outcome;
 
@@ -363,61 +202,6 @@ DerivedRecord* encode_shape(const unw_dyn_info_t& info, Addr end) noexcept {
   if (encoded.record == nullptr) return nullptr;
   encoded.record->covers = {0, end - info.end_ip};
   return encoded.record;
-}
-
-namespace {
-
-std::size_t entry_size(const std::byte* entry) noexcept {
-  std::uint32_t length = 0;
-  std::memcpy(&length, entry, sizeof length);
-  return sizeof length + length;
-}
-
-/// Encodes all rows of the procedure, in a buffer that grows.
-Status encode_whole(const ProcedureInfo& procedure, Addr place, std::vector<std::byte>& buffer) {
-  for (Slots slots = Slots::of_words;;) {
-    FdeWriter writer(procedure, procedure.range, procedure.range.begin, slots, buffer, SIZE_MAX, place);
-    switch (writer.write()) {
-      case Outcome::written:
-        if (writer.fits()) return Done{};
-        buffer.resize(writer.size());
-        break;
-      case Outcome::other_slots:
-        if (slots == Slots::of_bytes)
-          return Error{ErrorCode::invalid_argument, 0, "call frame information cannot say this"};
-        slots = Slots::of_bytes;
-        break;
-      case Outcome::too_long:
-      case Outcome::failed:
-        return writer.error();
-    }
-  }
-}
-
-}  // namespace
-
-void encode_fdes(AddrRange code, FdeReceiver& receiver) {
-  const Addr unit = local_space().arch.unit;
-  std::vector<std::byte> buffer(1024);
-  for (Addr at = code.begin; at < code.end;) {
-    MemoryWindow window;
-    Lookup lookup(local_space(), CodeAddress::interrupted(at), window);
-    ProcedureInfo info;
-    const Found found = dyn_row_source().find_procedure(lookup, info);
-    if (!found) return receiver.refused({found.error().code, at, found.error().what});
-    if (!*found || !info.range.contains(at)) {
-      at += unit;
-      continue;
-    }
-    at = info.range.end;
-    if (const Status encoded = encode_whole(info, receiver.place(), buffer); !encoded) {
-      receiver.refused({encoded.error().code, info.range.begin, encoded.error().what});
-      continue;
-    }
-    const std::byte* const cie = buffer.data();
-    const std::size_t size = entry_size(cie) + entry_size(cie + entry_size(cie));
-    receiver.fde(info.range, {cie, size});
-  }
 }
 
 }  // namespace jitunwind

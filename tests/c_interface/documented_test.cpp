@@ -171,7 +171,7 @@ TEST(CInterface, ExamplesAreShort) {
 }
 
 TEST(CInterface, ExportsWhatItDeclares) {
-  const std::string exported = output_of("nm -D --defined-only '" JITUNWIND_SHARED "'");
+  const std::string exported = output_of("nm -D --defined-only '" JITUNWIND_SHARED "' '" JITUNWIND_CORE_SHARED "'");
   for (const auto& [name, commented] : declared_in_c()) {
     if (name == "ju_error_init" || name == "ju_code_init") continue;  // inline
     EXPECT_NE(exported.find(" T " + name + "@@JITUNWIND_1\n"), std::string::npos) << name;

@@ -25,13 +25,15 @@ const Pattern k_sanitizers(R"(__odr_asan\..*)");
 const Pattern k_own_name(R"((_ZN[VKRO]*9jitunwind|_ZT[VITSh]\S*N[K]?9jitunwind|_ZGVN[K]?9jitunwind|jitunwind_|ju_).*)");
 // Others look for these two names in the process, and for libunwind's interface.
 const Pattern k_well_known(R"(_U_dyn_info_list|_Unwind_Find_FDE|__jit_debug_(descriptor|register_code))");
+// The core's name of a function of the standard library (cmake/core_references.h).
+const Pattern k_out_of_range(R"(_ZSt\d+jitunwind_out_of_range\w*)");
 // A static libgcc calls this with `-Wl,--wrap=_Unwind_Find_FDE`.
 const Pattern k_wrapped(R"(__wrap__Unwind_Find_FDE)");
 const Pattern k_libunwind_name(
     R"(_UL?x86_64_\w+|_U_dyn_(register|cancel|info_list_addr|region_size)|unw_backtrace2?|_Unwind_Find_FDE)");
-constexpr const char* k_shared_libraries[] = {JITUNWIND_SHARED,        JITUNWIND_LIBUNWIND_SHARED, JITUNWIND_EH_SHARED,
-                                              JITUNWIND_SETJMP_SHARED, JITUNWIND_DROP_IN_SHARED,   JITUNWIND_UWX_SHARED,
-                                              JITUNWIND_LISTEN_SHARED};
+constexpr const char* k_shared_libraries[] = {
+    JITUNWIND_CORE_SHARED,   JITUNWIND_SHARED,         JITUNWIND_LIBUNWIND_SHARED, JITUNWIND_EH_SHARED,
+    JITUNWIND_SETJMP_SHARED, JITUNWIND_DROP_IN_SHARED, JITUNWIND_UWX_SHARED,       JITUNWIND_LISTEN_SHARED};
 const Pattern k_asked_name(R"(_Unwind_Find_FDE)");
 
 /// Returns lines "value type name" of nm whose name satisfies no pattern. Weak symbols of an archive are instances of
@@ -69,10 +71,12 @@ TEST(LibraryRules, ForeignNamesAreNoticed) {
 
 TEST(LibraryRules, SharedLibraryExportsItsOwnNames) {
   expect_only("-D", JITUNWIND_SHARED, {k_own_name, k_well_known}, false);
+  expect_only("-D", JITUNWIND_CORE_SHARED, {k_own_name, k_well_known}, false);
 }
 
 TEST(LibraryRules, ArchiveDefinesItsOwnNames) {
-  expect_only("-g", JITUNWIND_STATIC, {k_own_name, k_well_known, k_wrapped, k_sanitizers}, true);
+  expect_only("-g", JITUNWIND_STATIC, {k_own_name, k_well_known, k_wrapped, k_sanitizers, k_out_of_range}, true);
+  expect_only("-g", JITUNWIND_CORE_STATIC, {k_own_name, k_well_known, k_wrapped, k_sanitizers, k_out_of_range}, true);
 }
 
 TEST(LibraryRules, CompatibilityLibraryExportsLibunwindsNames) {
@@ -157,7 +161,9 @@ TEST(LibraryRules, NothingIsDestroyedAtExit) {
 
 TEST(LibraryRules, SonamesHaveTheVersionOfTheAbi) {
   const auto dynamic = [](const char* file) { return output_of("readelf -dW '" + std::string(file) + "'"); };
+  EXPECT_NE(dynamic(JITUNWIND_CORE_SHARED).find("soname: [libjitunwind-core.so.1]"), std::string::npos);
   EXPECT_NE(dynamic(JITUNWIND_SHARED).find("soname: [libjitunwind.so.1]"), std::string::npos);
+  EXPECT_NE(dynamic(JITUNWIND_SHARED).find("library: [libjitunwind-core.so.1]"), std::string::npos);
   EXPECT_NE(dynamic(JITUNWIND_LIBUNWIND_SHARED).find("soname: [libjitunwind-libunwind.so.1]"), std::string::npos);
   EXPECT_NE(dynamic(JITUNWIND_LIBUNWIND_SHARED).find("library: [libjitunwind.so.1]"), std::string::npos)
       << "one engine and one registry: the compatibility library is thin";
@@ -189,8 +195,10 @@ TEST(LibraryRules, SymbolsHaveTheVersionsThatArePromised) {
   };
   EXPECT_EQ(wrong_versions("01 T ju_push\n02 T ju_pop@@JITUNWIND_2\n", version_of).size(), 2u);
   const auto exported = [](const std::string& file) { return output_of("nm -D --defined-only '" + file + "'"); };
-  const auto found = wrong_versions(exported(JITUNWIND_SHARED), version_of);
-  EXPECT_TRUE(found.empty()) << rules::joined(found);
+  for (const char* const file : {JITUNWIND_SHARED, JITUNWIND_CORE_SHARED}) {
+    const auto found = wrong_versions(exported(file), version_of);
+    EXPECT_TRUE(found.empty()) << rules::joined(found);
+  }
   EXPECT_NE(exported(JITUNWIND_SHARED).find(" ju_register@@JITUNWIND_1\n"), std::string::npos);
   std::vector<std::string> sisters{JITUNWIND_LIBUNWIND_SHARED, JITUNWIND_UWX_SHARED};
   for (const CrossLibrary& library : cross_libraries()) sisters.push_back(library.shared_file);

@@ -4,9 +4,13 @@
 
 #include <cstdint>
 
+#include "jitunwind/unwind_core/above_internal.h"
 #include "jitunwind/unwind_core/arch/arch.h"
 
 namespace jitunwind {
+
+/// The CPUs of arch_list.def, in its order. The core alone knows that of this machine.
+JITUNWIND_ABOVE std::span<const Arch* const> every_arch() noexcept;
 
 /// The instructions of this machine's CPU. Both also work on CPUs that sign nothing: they change nothing there.
 /// Signal-safe.

@@ -13,6 +13,7 @@
 #include "jitunwind/unwind_core/memory/own/mapped_internal.h"
 #include "jitunwind/unwind_core/uncancelled_internal.h"
 
+#pragma GCC visibility push(default)
 namespace jitunwind {
 
 /// The copies live as long as this object. One thread at a time may use it. It is large: make_mapped() makes it.
@@ -118,3 +119,4 @@ class MemoryParts final : public CopiedParts {
 };
 
 }  // namespace jitunwind
+#pragma GCC visibility pop

@@ -15,6 +15,7 @@
 #include "jitunwind/unwind_core/byte_reader.h"
 #include "jitunwind/unwind_core/error.h"
 
+#pragma GCC visibility push(default)
 namespace jitunwind {
 
 struct ElfSegment {
@@ -267,3 +268,4 @@ std::span<const std::byte> find_note(std::span<const std::byte> notes, bool big_
                                      std::string_view owner, std::uint32_t type) noexcept;
 
 }  // namespace jitunwind
+#pragma GCC visibility pop

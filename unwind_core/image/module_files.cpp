@@ -52,7 +52,7 @@ class LittleDebugFile {
  public:
   explicit LittleDebugFile(const ElfImage& image) noexcept {
     const auto section = image.find_section(".gnu_debugdata");
-    if (!section) return;
+    if (!section || !is_above(decompress_xz)) return;
     auto bytes = decompress_xz(image.contents(*section));
     lacked_memory_ = !bytes && bytes.error().code == ErrorCode::out_of_memory;
     if (!bytes) return;

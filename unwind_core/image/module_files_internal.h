@@ -16,6 +16,7 @@
 #include "jitunwind/unwind_core/image/symbol_index_internal.h"
 #include "jitunwind/unwind_core/memory/own/mapped_internal.h"
 
+#pragma GCC visibility push(default)
 namespace jitunwind {
 
 /// The usual folder of separate debug files (GDB manual, "Separate Debug Files"), of Debian and others.
@@ -157,3 +158,4 @@ bool is_same_object(const ElfImage& file, const ElfImage& loaded) noexcept;
 bool is_read_only(const ElfSegment& segment) noexcept;
 
 }  // namespace jitunwind
+#pragma GCC visibility pop

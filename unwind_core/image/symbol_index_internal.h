@@ -23,6 +23,7 @@
 #include "jitunwind/unwind_core/memory/own/mapped_internal.h"
 #include "jitunwind/unwind_core/module.h"
 
+#pragma GCC visibility push(default)
 namespace jitunwind {
 
 struct FoundSymbol {
@@ -71,3 +72,4 @@ class SymbolIndex {
 };
 
 }  // namespace jitunwind
+#pragma GCC visibility pop

@@ -84,8 +84,8 @@ class Collection {
       object.strings = reinterpret_cast<const char*>(at < info.dlpi_addr ? at + info.dlpi_addr : at);
     });
     if (!object.strings) object.dynamic = nullptr;
-    const std::string_view path = info.dlpi_name ? info.dlpi_name : "";
-    object.name = path.substr(path.rfind('/') + 1);
+    object.name = info.dlpi_name ? info.dlpi_name : "";
+    object.name.remove_prefix(object.name.rfind('/') + 1);
     each_entry(object, DT_SONAME, [&](Addr offset) { object.name = object.strings + offset; });
   }
 

@@ -20,7 +20,7 @@ struct LoadedObject {
 SectionBytes bytes_of(AddrRange range) noexcept;
 
 /// The loader calls the main program "".
-const char* path_of(const char* name) noexcept;
+[[gnu::visibility("default")]] const char* path_of(const char* name) noexcept;
 
 /// False when none of the segments covers `at`.
 bool read_module(const LoadedObject& object, Addr at, Module& out) noexcept;
@@ -35,6 +35,6 @@ void keep_build_id(std::span<const std::byte> id, Module& module) noexcept;
 /// The module that covers `at`, if the dynamic linker never unloads it: what is known of its code holds until the
 /// process ends. It is described for good, `text` by its first executable segment. Null: there is none, or it was not
 /// looked at yet. O(log n), thread-safe, signal-safe.
-const Module* find_lasting_module(Addr at) noexcept;
+[[gnu::visibility("default")]] const Module* find_lasting_module(Addr at) noexcept;
 
 }  // namespace jitunwind

@@ -13,7 +13,7 @@
 namespace jitunwind {
 
 /// Whether the C library that this program runs with has _dl_find_object.
-bool has_dl_find_object() noexcept;
+[[gnu::visibility("default")]] bool has_dl_find_object() noexcept;
 
 /// Finds the module of code on a live stack, which is looked at in place.
 bool find_module(Addr at, Module& out) noexcept;

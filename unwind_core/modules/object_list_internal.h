@@ -45,7 +45,7 @@ void visit_objects(ObjectVisitor& visitor) noexcept;
 void watch_forks_of_object_list() noexcept;
 
 /// The dynamic section of the object that this library is linked into. 0: a static program has none.
-[[gnu::visibility("default")]] Addr own_dynamic_section() noexcept;
+Addr own_dynamic_section() noexcept;
 
 /// The version of the list; unknown where the list cannot be had.
 [[gnu::visibility("default")]] ListVersion list_version() noexcept;
@@ -55,7 +55,8 @@ void watch_forks_of_object_list() noexcept;
 void with_object_list(void (*action)(void*), void* argument) noexcept;
 /// Runs `action` only if the list still is what it was. Then all objects that were in it stay there meanwhile. True:
 /// `action` ran.
-bool with_object_list(const ListVersion& expected, void (*action)(void*), void* argument) noexcept;
+[[gnu::visibility("default")]] bool with_object_list(const ListVersion& expected, void (*action)(void*),
+                                                     void* argument) noexcept;
 
 /// Runs a function object, as above.
 template <class Action>

@@ -15,7 +15,7 @@ namespace jitunwind {
 void end_records_behind_vectors(const Arch& arch, void* ucontext) noexcept;
 
 /// How long scalable vectors are in a thread of a target.
-class VectorWords {
+class [[gnu::visibility("default")]] VectorWords {
  public:
   /// Takes registers of kind NT_ARM_SVE or NT_ARM_SSVE, of which the head suffices, in any order. Other kinds are
   /// ignored. Signal-safe.

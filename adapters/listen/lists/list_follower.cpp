@@ -43,7 +43,7 @@ void GdbDescriptors::visit(const ListedObject& object) noexcept {
   const auto found = dynamic.find_variable(k_gdb_descriptor);
   if (!found || count_ == all_.size()) return;
   all_[count_++] = *found;
-  is_one_of_others_ = is_one_of_others_ || object.dynamic != own_dynamic_section();
+  is_one_of_others_ = is_one_of_others_ || object.dynamic != object_of_own_gdb_list();
 }
 
 ListFollower::ListFollower() : memory_(::getpid()) {}

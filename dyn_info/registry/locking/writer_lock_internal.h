@@ -37,8 +37,8 @@ class alignas(64) WriterLock {
   static constexpr std::uint32_t k_waited_for = 2;
   static constexpr std::uint32_t k_bypass = 4;
 
-  void wait() noexcept;
-  void wake() noexcept;
+  [[gnu::visibility("default")]] void wait() noexcept;
+  [[gnu::visibility("default")]] void wake() noexcept;
 
   std::atomic<std::uint32_t> state_{0};
 };

@@ -24,11 +24,11 @@ inline unsigned cpu_of(ju_reg reg) noexcept { return reg >> k_cpu_shift; }
 inline RegNum dwarf_of(ju_reg reg) noexcept { return static_cast<RegNum>(reg & 0xffff); }
 inline ju_cpu cpu_of(const Arch& arch) noexcept { return static_cast<ju_cpu>(arch.elf_machine); }
 /// Null: there is no such CPU.
-const Arch* arch_of(ju_cpu cpu) noexcept;
+[[gnu::visibility("default")]] const Arch* arch_of(ju_cpu cpu) noexcept;
 /// The CPU's bit in cpus_with().
 std::uint32_t bit_of(const Arch& arch) noexcept;
 /// Refuses registers of other CPUs.
-ju_status check_register(ju_reg reg, const Arch& arch, ju_error* error) noexcept;
+[[gnu::visibility("default")]] ju_status check_register(ju_reg reg, const Arch& arch, ju_error* error) noexcept;
 
 }  // namespace jitunwind::c
 

@@ -1,5 +1,7 @@
 #include <elf.h>
 
+#include <array>
+
 #include "jitunwind/unwind_core/image/compressed/decompress_internal.h"
 
 namespace jitunwind {
@@ -52,6 +54,7 @@ Result<Block> decompress(const Compressed& from) noexcept {
   if (from.size == 0) return Error{ErrorCode::bad_encoding, 0, from.by.broken};
   Block out(static_cast<std::size_t>(from.size));
   if (out.empty()) return Error{ErrorCode::out_of_memory, 0, "decompressed section"};
+  if (!is_above(from.by.decompress)) return Error{ErrorCode::bad_encoding, 0, k_not_above};
   if (const Status done = from.by.decompress(from.stream, out.bytes()); !done) return done.error();
   return out;
 }
@@ -68,6 +71,22 @@ Result<SectionData> read_section(const ElfImage& image, const ElfSection& sectio
   if (!block) return block.error();
   const std::span<const std::byte> bytes = block->bytes();
   return SectionData{bytes, std::move(*block)};
+}
+
+/// The CRC of IEEE 802.3 with its polynomial bit-reversed, computed by bytes.
+std::uint32_t crc_of(std::span<const std::byte> bytes, std::uint32_t before) noexcept {
+  static constexpr auto k_of_byte = [] {
+    std::array<std::uint32_t, 256> table{};
+    for (std::uint32_t byte = 0; byte < table.size(); ++byte) {
+      std::uint32_t crc = byte;
+      for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ (crc & 1 ? 0xedb88320u : 0);
+      table[byte] = crc;
+    }
+    return table;
+  }();
+  std::uint32_t crc = ~before;
+  for (const std::byte b : bytes) crc = (crc >> 8) ^ k_of_byte[(crc ^ std::to_integer<std::uint32_t>(b)) & 0xff];
+  return ~crc;
 }
 
 }  // namespace jitunwind

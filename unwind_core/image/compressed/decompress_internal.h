@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "jitunwind/unwind_core/above_internal.h"
 #include "jitunwind/unwind_core/error.h"
 #include "jitunwind/unwind_core/image/elf_internal.h"
 #include "jitunwind/unwind_core/memory/own/mapped_internal.h"
@@ -23,19 +24,20 @@ struct SectionData {
 /// size as 64 bits big-endian, a zlib stream). Fails with bad_encoding for broken data and other compressions, with
 /// too_deep for sizes beyond 1 GiB or beyond what such a stream can reach, and with out_of_memory. Error::what names
 /// the compression. Signal-safe.
-Result<SectionData> read_section(const ElfImage& image, const ElfSection& section) noexcept;
+[[gnu::visibility("default")]] Result<SectionData> read_section(const ElfImage& image,
+                                                                const ElfSection& section) noexcept;
 
 inline constexpr const char* k_broken_zlib = "section compressed by zlib, which is broken or too large";
 inline constexpr const char* k_broken_zstd = "section compressed by zstd, which is broken or too large";
 
 /// Decompress a stream that yields exactly as many bytes as `into` has. Errors: as above; bad_encoding when this is
 /// built without the library.
-Status decompress_zlib(std::span<const std::byte> stream, std::span<std::byte> into) noexcept;
-Status decompress_zstd(std::span<const std::byte> stream, std::span<std::byte> into) noexcept;
+JITUNWIND_ABOVE Status decompress_zlib(std::span<const std::byte> stream, std::span<std::byte> into) noexcept;
+JITUNWIND_ABOVE Status decompress_zstd(std::span<const std::byte> stream, std::span<std::byte> into) noexcept;
 
 /// Decompresses an .xz stream into at most 128 MiB. The decoder gets at most 80 MiB of memory, which is what xz -9
 /// needs. Errors: as above; bad_encoding when this is built without liblzma. Signal-safe.
-Result<Block> decompress_xz(std::span<const std::byte> stream) noexcept;
+JITUNWIND_ABOVE Result<Block> decompress_xz(std::span<const std::byte> stream) noexcept;
 
 /// The CRC of .gnu_debuglink (GDB manual, "Debugging Information in Separate Files"). `before` is the CRC of the bytes
 /// before these, 0 if there are none. Signal-safe.

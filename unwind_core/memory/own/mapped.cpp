@@ -40,6 +40,8 @@ void unmap_memory(void* memory, std::size_t size) noexcept {
   ::munmap(memory, size);
 }
 
+constinit std::atomic<std::uint64_t> KeptBlock::held_{0};
+
 bool Block::resize(std::size_t size) noexcept {
   const ErrnoKeeper keeper;
   void* const memory = ::mremap(memory_, size_, size, MREMAP_MAYMOVE);

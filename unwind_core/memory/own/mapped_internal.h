@@ -13,6 +13,7 @@
 #include "jitunwind/unwind_core/error.h"
 #include "jitunwind/unwind_core/uncancelled_internal.h"
 
+#pragma GCC visibility push(default)
 namespace jitunwind {
 
 /// Returns zeroed anonymous pages, or null when mmap refuses.
@@ -90,7 +91,7 @@ class KeptBlock : Block {
   static void discount(std::uint64_t bytes) noexcept { held_.fetch_sub(bytes); }
 
  private:
-  static inline constinit std::atomic<std::uint64_t> held_{0};
+  [[gnu::visibility("default")]] static constinit std::atomic<std::uint64_t> held_;
 };
 
 struct UnmapDeleter {
@@ -157,3 +158,4 @@ struct FileIdentity {
 Result<FileIdentity> identify_file(int number, std::span<char> real_path) noexcept;
 
 }  // namespace jitunwind
+#pragma GCC visibility pop

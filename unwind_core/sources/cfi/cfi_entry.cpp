@@ -173,7 +173,9 @@ Status parse_cie(const Entry& entry, const CfiContext& context, Cie& cie) noexce
     const std::uint64_t size = reader.uleb();
     const Addr at = reader.address();
     const ByteReader data(reader.bytes(size), arch.big_endian, at);
-    read_augmentation(augmentation.substr(1), data, context, cie, reader);
+    std::string_view letters = augmentation;
+    letters.remove_prefix(1);
+    read_augmentation(letters, data, context, cie, reader);
   }
   if (!reader.ok()) return reader.error("CIE");
   cie.instructions.address = reader.address();

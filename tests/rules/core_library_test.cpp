@@ -1,0 +1,122 @@
+// The tests read by nm and readelf what libjitunwind-core needs, and ask the kernel what its start takes.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/rules/source_tree.h"
+#include "tests/support/command.h"
+
+namespace {
+
+using jitunwind::test::Groups, jitunwind::test::lines_of, jitunwind::test::output_of, jitunwind::test::Pattern;
+
+/// Lines of nm "type name" whose type is one of `types`.
+std::vector<std::string> names(const std::string& options, const std::string& types) {
+  std::vector<std::string> found;
+  for (const std::string& line : lines_of(output_of("nm " + options))) {
+    std::istringstream words(line);
+    std::vector<std::string> all;
+    for (std::string word; words >> word;) all.push_back(word);
+    if (all.size() >= 2 && types.find(all[all.size() - 2]) != std::string::npos) found.push_back(all.back());
+  }
+  return found;
+}
+
+#ifndef JITUNWIND_TEST_SANITIZED
+TEST(CoreLibrary, NeedsTheCLibraryAlone) {
+  const std::string dynamic = output_of("readelf -dW '" JITUNWIND_CORE_SHARED "'");
+  const Pattern needed(R"(NEEDED.*\[(.*)\])"), c_library(R"(libc\.so\.6|ld-linux.*|libpthread\.so\.0|libdl\.so\.2)");
+  std::size_t count = 0;
+  for (const Groups& at : all_in(dynamic, needed)) {
+    ++count;
+    EXPECT_TRUE(matches(at[1], c_library)) << at[1];
+  }
+  EXPECT_GE(count, 1u);
+  const Pattern of_c(R"(\w+@GLIBC_\S+)");
+  for (const std::string& name : names("-D -u '" JITUNWIND_CORE_SHARED "'", "U"))
+    EXPECT_TRUE(matches(name, of_c)) << name;
+}
+
+/// A program without them is whole: they are compared with null, or only data refers to them.
+TEST(CoreLibrary, WeakReferencesAreKnown) {
+  const Pattern known(
+      R"(_ITM_\w+TMCloneTable|__gmon_start__|_r_debug|__real__Unwind_Find_FDE|__lsan_ignore_object|)"
+      R"(__asan_\w+|_dl_find_object|_DYNAMIC|_Unwind_FindEnclosingFunction|)"
+      R"(_ZTVN10__cxxabiv1\d+__(si_|vmi_)?class_type_infoE|__cxa_pure_virtual|)"
+      R"(_ZN9jitunwind\d+(every_arch|decompress_(xz|zlib|zstd)|remark_on_gdb|attach_(gdb|perf)_in_writer|)"
+      R"(start_telling|check_registrations)E.*)");
+  const Pattern of_c(R"(\w+@GLIBC_\S+)");
+  const std::vector<std::string> weak = names("-D -u '" JITUNWIND_CORE_SHARED "'", "wv");
+  EXPECT_GT(weak.size(), 8u);
+  for (const std::string& name : weak) EXPECT_TRUE(matches(name, known) || matches(name, of_c)) << name;
+}
+
+/// Objects of the archive refer to each other, and to nothing of the C++ run-time library or of an unwinder.
+TEST(CoreLibrary, ArchiveNeedsNoRunTimeLibrary) {
+  const std::vector<std::string> defined = names("--defined-only '" JITUNWIND_CORE_STATIC "'", "TtDdBbRrVWu");
+  const std::set<std::string> own(defined.begin(), defined.end());
+  EXPECT_GT(own.size(), 500u);
+  const Pattern foreign(R"(_Z\w+|__cxa_\w+|__gxx_\w+|_Unwind_\w+|__dynamic_cast)");
+  for (const std::string& name : names("-u '" JITUNWIND_CORE_STATIC "'", "U"))
+    EXPECT_FALSE(own.count(name) == 0 && matches(name, foreign)) << name;
+}
+
+unsigned long size_of(const std::string& sections, const std::string& name) {
+  Groups match;
+  const Pattern line(" \\" + name + R"( +\w+ +\w+ \w+ (\w+) )");
+  return has_match(sections, match, line) ? std::stoul(match[1], nullptr, 16) : 0;
+}
+
+#ifdef JITUNWIND_TEST_OPTIMISED
+TEST(CoreLibrary, IsSmall) {
+  const std::string sections = output_of("readelf -SW '" JITUNWIND_CORE_SHARED "'");
+  const unsigned long code = size_of(sections, ".text");
+  const unsigned long zeros = size_of(sections, ".bss") + size_of(sections, ".bss.large");
+  std::printf("%lu bytes of code, %lu of zeros\n%s", code, zeros,
+              output_of("size '" JITUNWIND_CORE_SHARED "'").c_str());
+  EXPECT_GT(code, 100'000u);
+  EXPECT_LT(code, 380'000u);
+  EXPECT_GT(zeros, 0u);
+  EXPECT_LT(zeros, 1'450'000u);
+}
+
+/// Page faults of a program that does nothing, the least of some runs.
+long faults_of(const char* preloaded) {
+  long least = -1;
+  for (int i = 0; i < 12; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const std::string preload = std::string("LD_PRELOAD=") + preloaded;
+      const std::array<const char*, 2> environment{*preloaded ? preload.c_str() : nullptr, nullptr};
+      const std::array<const char*, 2> command{"/bin/true", nullptr};
+      ::execve(command[0], const_cast<char**>(command.data()), const_cast<char**>(environment.data()));
+      ::_exit(127);
+    }
+    int status = 0;
+    rusage usage{};
+    if (::wait4(child, &status, 0, &usage) != child || status != 0) return -1;
+    least = least < 0 ? usage.ru_minflt : std::min(least, usage.ru_minflt);
+  }
+  return least;
+}
+
+TEST(CoreLibrary, StartTakesFewPages) {
+  const long without = faults_of(""), with = faults_of(JITUNWIND_CORE_SHARED);
+  ASSERT_GT(without, 0);
+  std::printf("%ld page faults, %ld with the core\n", without, with);
+  EXPECT_GT(with, without);
+  EXPECT_LT(with - without, 52);
+}
+#endif
+#endif
+
+}  // namespace

@@ -1,0 +1,50 @@
+#include <array>
+#include <iterator>
+#include <utility>
+
+#include "jitunwind/unwind_core/arch/arch_internal.h"
+#include "jitunwind/unwind_core/arch/arch_p.h"
+
+namespace jitunwind {
+namespace {
+
+constexpr const Arch* k_arches[] = {
+#define JITUNWIND_ARCH(identifier) &arch::identifier,
+#include "jitunwind/unwind_core/arch/arch_list.def"
+#undef JITUNWIND_ARCH
+};
+
+/// The CPUs of k_arches with the byte order of memory that is not the table's. They are made when the library is
+/// loaded: the first use would need a lock.
+const std::array<Arch, std::size(k_arches)> k_other_orders = []<std::size_t... i>(std::index_sequence<i...>) {
+  return std::array<Arch, std::size(k_arches)>{with_byte_order(*k_arches[i], !k_arches[i]->big_endian)...};
+}(std::make_index_sequence<std::size(k_arches)>());
+
+}  // namespace
+
+std::span<const Arch* const> every_arch() noexcept { return k_arches; }
+
+const Arch* find_arch(std::string_view name) noexcept {
+  for (const Arch* a : k_arches)
+    if (name == a->name) return a;
+  return nullptr;
+}
+
+const Arch* find_arch(unsigned elf_machine, bool big_endian) noexcept {
+  for (std::size_t i = 0; i < std::size(k_arches); ++i) {
+    const Arch& arch = *k_arches[i];
+    if (arch.elf_machine != elf_machine) continue;
+    if (arch.big_endian == big_endian) return &arch;
+    return arch.bi_endian ? &k_other_orders[i] : nullptr;
+  }
+  return nullptr;
+}
+
+const Arch* also_runs(const Arch& arch) noexcept { return &arch == &arch::x86_64 ? &arch::x86 : nullptr; }
+
+/// psABI for i386, table 2.1; all other CPUs align them by their size.
+std::size_t alignment_of_8_bytes(const Arch& arch) noexcept {
+  return arch.elf_machine == arch::x86.elf_machine ? 4 : 8;
+}
+
+}  // namespace jitunwind
