@@ -134,7 +134,7 @@ namespace {
 
 /// Passes the rows as far as there are any, and then the reason why there is none.
 template <class Rows>
-[[gnu::noinline]] Result<Addr> tell_rows(const TableEntry& entry, AddrRange code, RowListener& listener) noexcept {
+[[gnu::noinline]] Result<Addr> tell_fde_rows(const TableEntry& entry, AddrRange code, RowListener& listener) noexcept {
   FrameRow row;
   Rows rows(entry.fde, entry.context, row);
   Addr at = code.begin;
@@ -159,9 +159,9 @@ template <class Rows>
   if (!found) return none(code.begin, found.error());
   if (!*found) return none(code.begin, {ErrorCode::no_info, code.begin, "no FDE of the table covers the address"});
   const Addr known_end = std::min(entry.fde.range.end, code.end);
-  Result<Addr> told = tell_rows<FdeRowsOfFewStates>(entry, {code.begin, known_end}, listener);
+  Result<Addr> told = tell_fde_rows<FdeRowsOfFewStates>(entry, {code.begin, known_end}, listener);
   if (!told && told.error().code == ErrorCode::too_deep)
-    told = tell_rows<FdeRows>(entry, {told.error().at, known_end}, listener);
+    told = tell_fde_rows<FdeRows>(entry, {told.error().at, known_end}, listener);
   return told ? *told : none(told.error().at, told.error());
 }
 

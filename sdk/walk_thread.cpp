@@ -129,7 +129,7 @@ void* carried(std::size_t number, std::uint32_t word) noexcept {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(std::uint64_t{word} << 32 | number));
 }
 
-void answer(int, siginfo_t* info, void* ucontext) noexcept {
+void answer_signal(int, siginfo_t* info, void* ucontext) noexcept {
   const ErrnoKeeper keeper;
   if (info->si_code != SI_QUEUE || info->si_pid != ::getpid()) return;
   const std::uint64_t value = reinterpret_cast<std::uintptr_t>(info->si_value.sival_ptr);
@@ -138,7 +138,7 @@ void answer(int, siginfo_t* info, void* ucontext) noexcept {
 }
 
 bool is_ours(const struct sigaction& action) noexcept {
-  return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == answer;
+  return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == answer_signal;
 }
 
 /// 0: not chosen yet; -1: a thread is choosing.
@@ -153,7 +153,7 @@ int choose_signal() noexcept {
     if ((action.sa_flags & SA_SIGINFO) != 0 || action.sa_handler != SIG_DFL) continue;
     action = {};
     action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-    action.sa_sigaction = answer;
+    action.sa_sigaction = answer_signal;
     ::sigfillset(&action.sa_mask);
     if (::sigaction(signal, &action, nullptr) == 0) return signal;
   }

@@ -19,13 +19,13 @@ using Life = NodeState::Life;
 
 // Checks for holds.
 
-bool contains(const Target& target, NodeId id) noexcept {
+bool contains(const LeavingNodes& target, NodeId id) noexcept {
   if (id == 0) return false;
   return target.batch == 0 ? id == target.node
                            : registry.nodes[id].batch.load(std::memory_order_relaxed) == target.batch;
 }
 
-bool holds(const Hold& hold, const Target& target) noexcept {
+bool holds(const Hold& hold, const LeavingNodes& target) noexcept {
   return contains(target, hold.node.load(std::memory_order_seq_cst)) ||
          contains(target, hold.answer.load(std::memory_order_seq_cst));
 }
@@ -39,24 +39,24 @@ bool own_hold_counts(const ReaderSlot& slot, Hold& hold) noexcept {
   return false;
 }
 
-bool blocks(ReaderSlot& slot, const Target& target) noexcept {
+bool blocks(ReaderSlot& slot, const LeavingNodes& target) noexcept {
   const bool own = &slot == ReaderSlots::find_own();
   return slot.any_hold([&](Hold& hold) { return holds(hold, target) && (!own || own_hold_counts(slot, hold)); });
 }
 
-constexpr std::uint32_t k_no_slot = RetiredBatch::k_no_slot;
+constexpr std::uint32_t k_no_reader = RetiredBatch::k_no_slot;
 
 /// The nodes must be dead: a lookup that does not hold one of them now never will.
-std::uint32_t find_blocking_slot(const Target& target) noexcept {
+std::uint32_t find_blocking_slot(const LeavingNodes& target) noexcept {
   const std::uint32_t size = registry.slots.size();
   for (std::uint32_t i = 0; i < size; ++i) {
     if (blocks(registry.slots[i], target)) return i;
   }
-  return k_no_slot;
+  return k_no_reader;
 }
 
 /// Drops what the slot holds of the target if its owner has exited or has left the frame that holds it.
-void write_off(ReaderSlot& slot, const Target& target) noexcept {
+void write_off(ReaderSlot& slot, const LeavingNodes& target) noexcept {
   if (&slot == ReaderSlots::find_own() || ReaderSlots::free_if_exited(slot)) return;
   slot.any_hold([&](Hold& hold) {
     if (holds(hold, target)) (void)ReaderSlots::drop_if_abandoned(slot, hold);
@@ -86,7 +86,7 @@ void for_other_slots(Function&& visit) noexcept {
   }
 }
 
-void wait_for_holds(const Target& target) noexcept {
+void wait_for_holds(const LeavingNodes& target) noexcept {
   for_other_slots([&](ReaderSlot& slot) {
     for (unsigned round = 0; blocks(slot, target); ++round) {
       if (round == 0) count_event(Counter::cancel_waited);
@@ -117,7 +117,7 @@ void unlink(NodeId id) noexcept {
 }
 
 template <class Function>
-[[gnu::always_inline]] inline void for_nodes(const Target& target, Function&& visit) noexcept {
+[[gnu::always_inline]] inline void for_nodes(const LeavingNodes& target, Function&& visit) noexcept {
   if (target.batch == 0) return visit(target.node);
   for (NodeId id = registry.batches[target.batch].first; id != 0;) {
     const NodeId next = registry.nodes[id].batch_next;
@@ -126,7 +126,7 @@ template <class Function>
   }
 }
 
-void unlink_all(const Target& target) noexcept {
+void unlink_all(const LeavingNodes& target) noexcept {
   registry.list.begin_change();
   for_nodes(target, unlink);
   registry.list.end_change();
@@ -211,10 +211,10 @@ void trim_index() noexcept {
 bool reclaim(BatchId id, Due* due) noexcept {
   RetiredBatch& batch = registry.batches[id];
   if (batch.on_reclaimed != nullptr && (due == nullptr || due->full())) return false;
-  const Target target{0, id};
-  if (batch.blocking_slot != k_no_slot && blocks(registry.slots[batch.blocking_slot], target)) return false;
+  const LeavingNodes target{0, id};
+  if (batch.blocking_slot != k_no_reader && blocks(registry.slots[batch.blocking_slot], target)) return false;
   batch.blocking_slot = find_blocking_slot(target);
-  if (batch.blocking_slot != k_no_slot) return false;
+  if (batch.blocking_slot != k_no_reader) return false;
   // A bypass may be at one of the batch's descriptors, or may have linked it into the list again; then it has left
   // work.
   if (registry.lock.has_bypass() || registry.batches.any_pending()) return false;
@@ -227,7 +227,7 @@ bool reclaim(BatchId id, Due* due) noexcept {
 
 bool reclaim_from_the_gone(BatchId id, Due& due) noexcept {
   const std::uint32_t blocking = registry.batches[id].blocking_slot;
-  if (blocking != k_no_slot) write_off(registry.slots[blocking], {0, id});
+  if (blocking != k_no_reader) write_off(registry.slots[blocking], {0, id});
   return reclaim(id, &due);
 }
 
@@ -254,10 +254,10 @@ bool unlock(Due* due) noexcept {
   return bypass;
 }
 
-void take_out(Target target, Due& due) noexcept {
+void take_out(LeavingNodes target, Due& due) noexcept {
   const std::uint64_t bypasses = registry.bypasses.load(std::memory_order_relaxed);
   unlink_all(target);
-  if (find_blocking_slot(target) != k_no_slot) {
+  if (find_blocking_slot(target) != k_no_reader) {
     (void)unlock(nullptr);
     wait_for_holds(target);
     registry.lock.lock();

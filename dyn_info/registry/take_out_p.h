@@ -13,7 +13,7 @@
 namespace jitunwind {
 
 /// The nodes that a writer waits for: one node, or all nodes of a batch.
-struct Target {
+struct LeavingNodes {
   NodeId node = 0;
   BatchId batch = 0;
 };
@@ -53,7 +53,7 @@ std::uint32_t retire_beside_lock(std::span<unw_dyn_info_t* const> procedures, Ba
 
 /// Takes a target that is dead and not freed out of the list and the index, waits for its holders, frees its nodes and
 /// releases the lock. After the return nobody has any of its descriptors.
-void take_out(Target target, Due& due) noexcept;
+void take_out(LeavingNodes target, Due& due) noexcept;
 void free_node(NodeId id) noexcept;
 /// A caller of the index's remove() or unreserve() calls it afterwards.
 void trim_index() noexcept;

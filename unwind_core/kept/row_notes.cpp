@@ -11,27 +11,27 @@
 namespace jitunwind {
 namespace {
 
-enum class Verdict { can_be_kept, depends_on_more, not_compact };
+enum class Keeping { can_be_kept, depends_on_more, not_compact };
 
-Verdict verdict_on(const RowCache& rows, const NewRow& row) noexcept {
-  if (row.kept_by == KeptBy::nothing) return Verdict::depends_on_more;
-  return row.is_compact || rows.says_end(row.full) ? Verdict::can_be_kept : Verdict::not_compact;
+Keeping verdict_on(const RowCache& rows, const NewRow& row) noexcept {
+  if (row.kept_by == KeptBy::nothing) return Keeping::depends_on_more;
+  return row.is_compact || rows.says_end(row.full) ? Keeping::can_be_kept : Keeping::not_compact;
 }
 
-const char* text_of(Verdict verdict) noexcept {
+const char* text_of(Keeping verdict) noexcept {
   switch (verdict) {
-    case Verdict::can_be_kept:
+    case Keeping::can_be_kept:
       return ", can be kept";
-    case Verdict::depends_on_more:
+    case Keeping::depends_on_more:
       return ", not kept: it depends on more than its code and module";
-    case Verdict::not_compact:
+    case Keeping::not_compact:
       return ", not kept: no compact row says it";
   }
   return "";
 }
 
 /// "slow at 0x401136: row of eh_frame made, can be kept".
-[[gnu::cold, gnu::noinline]] void log_slow_frame(Addr at, RowOrigin origin, Verdict verdict) noexcept {
+[[gnu::cold, gnu::noinline]] void log_slow_frame(Addr at, RowOrigin origin, Keeping verdict) noexcept {
   LogLine(LogTopic::walk)
       .text("slow at ")
       .hex(at)
@@ -78,9 +78,9 @@ void note_no_row(const Lookup& lookup, const AnyRow& row, RowAnswer answer) noex
 }
 
 void note_unusual_row(const RowCache& rows, const Lookup& lookup, const NewRow& row) noexcept {
-  const Verdict verdict = verdict_on(rows, row);
-  if (verdict == Verdict::depends_on_more) count_event(Counter::row_of_more);
-  if (verdict == Verdict::not_compact) count_event(Counter::row_not_compact);
+  const Keeping verdict = verdict_on(rows, row);
+  if (verdict == Keeping::depends_on_more) count_event(Counter::row_of_more);
+  if (verdict == Keeping::not_compact) count_event(Counter::row_not_compact);
   if (logs(LogTopic::walk)) log_slow_frame(lookup.at.lookup(), row.full.origin, verdict);
   if (logs(LogTopic::rows)) log_new_row(lookup, row);
 }

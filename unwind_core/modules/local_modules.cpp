@@ -176,7 +176,7 @@ constexpr std::uint64_t k_build_id_note = std::uint64_t{0x00554e47} << 32 | NT_G
 
 /// 0: the object has other contents where one that was laid out alike had its build id. All of the id counts. An id
 /// that is not a hash of the contents may share any part with those of other objects.
-[[gnu::hot]] std::uint64_t version_of(const LoadedObjectKey& key, AddrRange identity) noexcept {
+[[gnu::hot]] std::uint64_t content_version(const LoadedObjectKey& key, AddrRange identity) noexcept {
   constexpr std::size_t k_part = sizeof(std::uint64_t);
   if (identity.empty()) return 0;
   const auto* const id = reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(identity.begin));
@@ -203,7 +203,7 @@ constexpr std::uint64_t k_build_id_note = std::uint64_t{0x00554e47} << 32 | NT_G
   } else if (!look_at(found, key, at, out, identity)) {
     return find_by_iteration(&::dl_iterate_phdr, at, out);
   }
-  out.version = version_of(key, identity);
+  out.version = content_version(key, identity);
   out.path = path_of(found.dlfo_link_map->l_name);
   return true;
 }
@@ -289,7 +289,7 @@ bool version_by_dl_find_object(Addr at, ModuleVersion& out) noexcept {
     identity = {};
   }
   out.range = {key.map_begin, key.map_end};
-  out.version = version_of(key, identity);
+  out.version = content_version(key, identity);
   out.is_lasting = false;
   return true;
 }
