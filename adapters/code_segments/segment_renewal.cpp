@@ -58,7 +58,7 @@ Status SegmentMemory::map_anew(int file, const SegmentLayout& layout, bool seals
       ::mmap(nullptr, dynamic_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, static_cast<off_t>(layout.dynamic));
   if (dynamic == MAP_FAILED) return not_published("the new file cannot be mapped");
   std::memcpy(dynamic, pointer_to_image(layout.dynamic), dynamic_bytes);
-  // For sanitizers, mmap() is a store to all that it maps. The bytes are the same here, and other threads read them.
+  // Sanitizers take mmap() for a store to all that it maps. The bytes are the same here, and other threads read them.
   if (::syscall(SYS_mmap, pointer_to_image(0), layout.dynamic, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, file,
                 0L) == -1) {
     ::munmap(dynamic, dynamic_bytes);

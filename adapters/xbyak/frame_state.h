@@ -55,10 +55,13 @@ struct FrameState {
   static constexpr std::uint32_t bit(RegNum reg) noexcept { return std::uint32_t{1} << reg; }
   bool has_changed(RegNum reg) const noexcept { return (changed & bit(reg)) != 0; }
 
+  static constexpr bool is_of_frame(const MachineInstruction& i) noexcept {
+    return (i.base == k_fp || i.base == k_sp) && i.index == k_no_reg;
+  }
   /// The place base + amount; k_no_place: unknown.
-  std::int64_t place(RegNum base, std::int64_t amount) const noexcept {
-    const std::int64_t from = base == k_fp ? fp : is_sp_known ? sp : k_no_place;
-    return from == k_no_place ? k_no_place : from - amount;
+  std::int64_t place(const MachineInstruction& i) const noexcept {
+    const std::int64_t from = !is_of_frame(i) ? k_no_place : i.base == k_fp ? fp : is_sp_known ? sp : k_no_place;
+    return from == k_no_place ? k_no_place : from - i.amount;
   }
   const char* save(RegNum reg, std::int64_t at) noexcept {
     if (!is_preserved(reg) || slots[index_of(reg)] != 0) return nullptr;
@@ -120,6 +123,7 @@ inline const char* FrameState::execute(const MachineInstruction& i) noexcept {
   const char* reason = nullptr;
   switch (i.effect) {
     case Effect::unknown:
+    case Effect::enter:
       return "is an instruction whose effect on the frame is not known";
     case Effect::push:
       reason = push(i.reg, i.amount);
@@ -128,13 +132,20 @@ inline const char* FrameState::execute(const MachineInstruction& i) noexcept {
       reason = pop(i.reg, i.amount);
       break;
     case Effect::set:
-      reason = set(i.reg, place(i.base, i.amount));
+      reason = is_of_frame(i) && (i.reg == k_sp || i.reg == k_fp) ? set(i.reg, place(i)) : overwrite(i.reg);
+      break;
+    case Effect::number:
+      reason = overwrite(i.reg);
+      break;
+    case Effect::exchange:
+      reason = overwrite(i.reg);
+      if (!reason) reason = overwrite(i.base);
       break;
     case Effect::store:
-      reason = save(i.reg, place(i.base, i.amount));
+      if (is_of_frame(i)) reason = save(i.reg, place(i));
       break;
     case Effect::load:
-      reason = load(i.reg, place(i.base, i.amount));
+      reason = load(i.reg, place(i));
       break;
     case Effect::leave:
       reason = fp == k_no_place ? "loads rsp from rbp, which is no frame pointer" : move_sp(fp);

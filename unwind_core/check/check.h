@@ -21,6 +21,7 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
+/// The result of a comparison of a description with the code.
 enum class Verdict : std::uint8_t { agrees, cannot_tell, disagrees };
 
 /// The reason why a row cannot be compared.
@@ -67,6 +68,7 @@ struct CheckFinding {
   std::optional<Addr> cause;  ///< the instruction that made the difference, if there is one
 };
 
+/// The result for all instructions of a procedure.
 struct CheckReport {
   Verdict verdict = Verdict::cannot_tell;  ///< the worst of all instructions, disagrees before cannot_tell
   std::uint64_t agreed = 0;                ///< instructions of each verdict

@@ -63,17 +63,16 @@ enum ju_jit_does {
   JU_JIT_DOES_COUNT
   /* clang-format on */
 };
-
 /* A register by its DWARF number; of x86-64 also by the number in instructions, rax = 0, rcx = 1, ... r15. */
 #define JU_JIT_X86_64(n) ((uint16_t)(0xfedcba9854673120u >> 4 * ((n)&15) & 15))
-
+/** An instruction and its effect. */
 typedef struct ju_jit_mark {
   uint16_t does; /* enum ju_jit_does */
   uint16_t reg, other;
   int32_t end; /* offset behind the instruction; 0 and negative ones count from the code's end */
   int64_t value;
 } ju_jit_mark;
-/* The way in which code builds its frame. A frame that serves many functions is checked once. It must stay until all of
+/** The way in which code builds its frame. A frame that serves many is checked once. It must stay until all of
    their code is taken back, and ends with ju_jit_forget(). Any other one is read during the call alone, which checks
    nothing of it but places and registers. */
 typedef struct ju_jit_frame {
@@ -83,10 +82,12 @@ typedef struct ju_jit_frame {
   const void* personality; /* null: exceptions pass */
   void* made;              /* the library's; null at first */
 } ju_jit_frame;
+/** The line of the code from an offset on. */
 typedef struct ju_jit_line {
   uint64_t offset; /* from the start of the code; ascending */
   uint32_t line;   /* 0: of no line */
 } ju_jit_line;
+/** Code that is in place. */
 typedef struct ju_jit_code {
   size_t struct_size; /* sizeof(ju_jit_code) */
   const void* start;
@@ -103,12 +104,12 @@ typedef struct ju_jit_code {
 } ju_jit_code;
 #define JU_JIT_CODE(start, size, name, frame) \
   { sizeof(ju_jit_code), start, size, name, frame, NULL, 0, NULL, NULL, NULL, NULL, 0 }
-/* Room for code: where it runs, where it is written, its size in bytes. */
+/** Room for code: where it runs, where it is written, its size in bytes. */
 typedef struct ju_jit_room {
   void *start, *writable;
   size_t size;
 } ju_jit_room;
-/* Written by calls that fail while a library is there or awaited. Set struct_size. */
+/** Written by calls that fail while a library is there or awaited. Set struct_size. */
 typedef struct ju_jit_error {
   size_t struct_size;
   int code;
@@ -117,6 +118,7 @@ typedef struct ju_jit_error {
   char place[64];
   char text[512];
 } ju_jit_error;
+/** The state of a program or shared object, by ju_jit_status_get(). */
 typedef struct ju_jit_status {
   unsigned library; /* version, 10000 * major + 100 * minor + patch; 0: none serves this object */
   size_t kept;      /* announcements that wait for a library */
@@ -124,9 +126,8 @@ typedef struct ju_jit_status {
   size_t refused;   /* kept ones that the library refused when it came */
   int refusal;      /* the code of the latest of these */
 } ju_jit_status;
-
 typedef struct ju_jit_known ju_jit_known; /* announced code */
-/* The functions of a library. Newer ones have more members at the end. */
+/** The functions of a library. Newer ones have more members at the end. */
 typedef struct ju_jit_table {
   size_t struct_size;
   unsigned library;
@@ -140,7 +141,6 @@ typedef struct ju_jit_table {
 } ju_jit_table;
 /* The function that libraries export, ju_jit_functions(). Null: it is older than the header of that version. */
 typedef const ju_jit_table* ju_jit_functions_t(unsigned version);
-
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -105,7 +105,7 @@ def row_text(row):
 def error_text(error):
     """"unreadable_memory: return address, at 0x7ffd0"."""
     try:
-        what = error['what'].string(length=200).split('\0')[0]
+        what = error['what'].string()[:200]  # no bytes behind its end: a section may end there
     except (gdb.MemoryError, gdb.error, UnicodeDecodeError):
         what = 'unreadable'
     at = int(error['at'])
