@@ -52,9 +52,9 @@ Result<Block> decompress(const Compressed& from) noexcept {
   if (from.size > k_most_bytes || from.size / from.by.factor > from.stream.size())
     return Error{ErrorCode::too_deep, 0, from.by.broken};
   if (from.size == 0) return Error{ErrorCode::bad_encoding, 0, from.by.broken};
+  if (!is_above(from.by.decompress)) return Error{ErrorCode::bad_encoding, 0, k_not_above};
   Block out(static_cast<std::size_t>(from.size));
   if (out.empty()) return Error{ErrorCode::out_of_memory, 0, "decompressed section"};
-  if (!is_above(from.by.decompress)) return Error{ErrorCode::bad_encoding, 0, k_not_above};
   if (const Status done = from.by.decompress(from.stream, out.bytes()); !done) return done.error();
   return out;
 }
