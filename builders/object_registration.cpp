@@ -8,6 +8,7 @@
 #include "jitunwind/builders/shapes/procedure_of_fde_internal.h"
 #include "jitunwind/unwind_core/arch/arch.h"
 #include "jitunwind/unwind_core/heap_internal.h"
+#include "jitunwind/unwind_core/sort_by_internal.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
 
 namespace jitunwind {
@@ -15,18 +16,10 @@ namespace {
 
 constexpr Error k_no_memory{ErrorCode::out_of_memory, 0, "no memory for an object's procedures"};
 
-/// Mostly the input is sorted already.
-template <class T, class Before>
-void sort(HeapList<T>& list, Before before) noexcept {
-  if (!std::is_sorted(list.begin(), list.end(), before)) std::sort(list.begin(), list.end(), before);
-}
-
 struct DescribedRange {
   AddrRange code;
   Addr fde;
 };
-
-bool starts_before(const AddrRange& a, const AddrRange& b) noexcept { return a.begin < b.begin; }
 
 /// The sections of code in the order of their addresses.
 class Sections {
@@ -35,12 +28,11 @@ class Sections {
   bool set(std::span<const AddrRange> code) noexcept {
     if (!sections_.reserve(code.size())) return false;
     for (const AddrRange& section : code) (void)sections_.add(section);
-    sort(sections_, starts_before);
-    return true;
+    return sort_by(sections_, &AddrRange::begin);
   }
   /// The section that contains `at`, or an empty range.
   AddrRange around(Addr at) const noexcept {
-    const auto behind = std::upper_bound(sections_.begin(), sections_.end(), AddrRange{at, at}, starts_before);
+    const auto behind = std::ranges::upper_bound(sections_, at, {}, &AddrRange::begin);
     if (behind == sections_.begin() || !std::prev(behind)->contains(at)) return {};
     return *std::prev(behind);
   }
@@ -90,9 +82,7 @@ using Functions = HeapList<const ObjectFunction*>;
 bool by_address(std::span<const ObjectFunction> functions, Functions& sorted) noexcept {
   if (!sorted.reserve(functions.size())) return false;
   for (const ObjectFunction& function : functions) (void)sorted.add(&function);
-  sort(sorted, [](const ObjectFunction* a, const ObjectFunction* b) {
-    return a->start != b->start ? a->start < b->start : a < b;
-  });
+  if (!sort_by(sorted, &ObjectFunction::start)) return false;
   const auto same = [](const ObjectFunction* a, const ObjectFunction* b) { return a->start == b->start; };
   sorted.cut(std::unique(sorted.begin(), sorted.end(), same));
   return true;
@@ -117,10 +107,9 @@ void add_described(const HeapList<DescribedRange>& described, const Functions& f
 }
 
 /// Adds the functions whose start no FDE covers. A function of unknown size ends at the next function or at the end of
-/// its section.
-void add_undescribed(HeapList<DescribedRange>& described, const Functions& functions, const Sections& sections,
+/// its section. `described` is in the order of addresses.
+void add_undescribed(const HeapList<DescribedRange>& described, const Functions& functions, const Sections& sections,
                      HeapList<NamedRange>& out) noexcept {
-  sort(described, [](const DescribedRange& a, const DescribedRange& b) { return starts_before(a.code, b.code); });
   const DescribedRange* next_fde = described.begin();
   Addr described_until = 0;
   for (auto function = functions.begin(); function != functions.end(); ++function) {
@@ -181,7 +170,7 @@ ObjectRegistration::~ObjectRegistration() { (void)cancel(); }
 
 std::span<const unw_dyn_info_t> ObjectRegistration::procedures() const noexcept {
   if (!procedures_) return {};
-  return {procedures_->infos.begin(), procedures_->infos.size()};
+  return procedures_->infos;
 }
 
 std::span<const unw_dyn_info_t> ObjectRegistration::undescribed() const noexcept {
@@ -191,7 +180,7 @@ std::span<const unw_dyn_info_t> ObjectRegistration::undescribed() const noexcept
 
 Status ObjectRegistration::cancel() noexcept {
   if (!procedures_) return Done{};
-  const Status cancelled = cancel_procedures({procedures_->pointers.data(), procedures_->pointers.size()});
+  const Status cancelled = cancel_procedures(procedures_->pointers);
   if (!cancelled && cancelled.error().code == ErrorCode::in_signal_handler) return cancelled;
   destroy_on_heap(std::exchange(procedures_, nullptr));
   return cancelled;
@@ -207,11 +196,12 @@ Result<ObjectRegistration> register_object(const ObjectCode& object) noexcept {
   if (!by_address(object.functions, functions) || !ranges.reserve(described.size() + functions.size()))
     return k_no_memory;
   add_described(described, functions, ranges);
+  if (!sort_by(described, [](const DescribedRange& one) { return one.code.begin; })) return k_no_memory;
   add_undescribed(described, functions, sections, ranges);
   if (ranges.empty()) return ObjectRegistration();
   auto* const made = make_on_heap<ObjectRegistration::Procedures>();
   if (!made || !made->set(ranges)) return destroy_on_heap(made), k_no_memory;
-  const Status registered = register_procedures({made->pointers.data(), made->pointers.size()});
+  const Status registered = register_procedures(made->pointers);
   if (!registered) return destroy_on_heap(made), registered.error();
   return ObjectRegistration(made);
 }

@@ -31,16 +31,8 @@ class HeapList {
 
  public:
   HeapList() noexcept = default;
-  HeapList(HeapList&& other) noexcept
-      : values_(std::exchange(other.values_, nullptr)),
-        size_(std::exchange(other.size_, 0)),
-        room_(std::exchange(other.room_, 0)) {}
-  HeapList& operator=(HeapList&& other) noexcept {
-    std::swap(values_, other.values_);
-    std::swap(size_, other.size_);
-    std::swap(room_, other.room_);
-    return *this;
-  }
+  HeapList(const HeapList&) = delete;
+  HeapList& operator=(const HeapList&) = delete;
   ~HeapList() { give_back(values_); }
 
   /// Makes room for that many values in all.
@@ -64,7 +56,6 @@ class HeapList {
 
   std::size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }
-  T* data() noexcept { return values_; }
   T* begin() noexcept { return values_; }
   T* end() noexcept { return values_ + size_; }
   const T* begin() const noexcept { return values_; }

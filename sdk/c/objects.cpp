@@ -50,9 +50,7 @@ ju_status ju_object_register(const ju_object_code* object, ju_object** registere
       if (!jitunwind::c::read_string(function.name, name)) return tell(error, JU_BAD_STRING, "object.functions", i);
       (void)functions.add({function.start, function.size, name});
     }
-    auto done = jitunwind::register_object({{ranges.begin(), ranges.size()},
-                                            {code.eh_frame.begin, code.eh_frame.end},
-                                            {functions.begin(), functions.size()}});
+    auto done = jitunwind::register_object({ranges, {code.eh_frame.begin, code.eh_frame.end}, functions});
     if (!done) return tell(error, done.error(), "object");
     made->object = std::move(*done);
     return *registered = made.release(), JU_OK;
