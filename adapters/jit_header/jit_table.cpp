@@ -207,35 +207,27 @@ ju_status announce_section(const ju_jit_code& code, ju_jit_known*& known, ju_err
   return status;
 }
 
-/// Finds the caller's structure, or a copy of one of another release, and tells its lines to those who want them in
-/// front of the code. Null: `bad` has the error.
-const ju_jit_code* read_code(const ju_jit_code* of_caller, ju_jit_code& copy, ju_status& bad, ju_error* error) {
-  const ju_jit_code* code = of_caller;
-  if (!code || code->struct_size != sizeof copy) [[unlikely]] {
-    bad = read_struct(of_caller, copy, "code", error);
-    if (bad != JU_OK) return nullptr;
-    code = &copy;
-  }
+/// Reads the caller's structure, and tells its lines to those who want them in front of the code.
+ju_status read_code(const ju_jit_code* of_caller, const ju_jit_code*& code, ju_jit_code& copy, ju_error* error) {
+  if (const ju_status bad = read_struct(of_caller, code, copy, "code", error)) return bad;
   if (!code->frame && !code->eh_frame) [[unlikely]]
-    return bad = tell(error, JU_INVALID_ARGUMENT, 0, "code", "neither a frame nor eh_frame"), nullptr;
+    return tell(error, JU_INVALID_ARGUMENT, 0, "code", "neither a frame nor eh_frame");
   if (code->line_count == 0) [[likely]]
-    return code;
-  bad = answer(error, [&] {
+    return JU_OK;
+  return answer(error, [&] {
     if (!code->lines) return tell(error, JU_NULL_POINTER, "code.lines");
     std::vector<ju_source_line> lines;
     for (std::size_t i = 0; i < code->line_count; ++i)
       lines.push_back({code->lines[i].offset, code->file, code->lines[i].line});
     return ju_tell_perf_lines(code->start, code->size, lines.data(), lines.size(), error);
   });
-  return bad == JU_OK ? code : nullptr;
 }
 
 int announce(const ju_jit_code* of_caller, ju_jit_known** known, ju_jit_error* of_error) {
   ju_error* const error = error_of(of_error);
-  ju_status bad = JU_OK;
   ju_jit_code copy;
-  const ju_jit_code* const code = read_code(of_caller, copy, bad, error);
-  if (!code) return bad;
+  const ju_jit_code* code = nullptr;
+  if (const ju_status bad = read_code(of_caller, code, copy, error)) return bad;
   ju_jit_known* made = nullptr;
   auto* const registration = reinterpret_cast<ju_registration**>(&made);
   const ju_status status =
@@ -280,12 +272,11 @@ int allocate(std::size_t size, ju_jit_room* room, ju_jit_error* error) {
 
 int commit(const ju_jit_code* of_caller, ju_jit_error* of_error) {
   ju_error* const error = error_of(of_error);
-  ju_status bad = JU_OK;
   ju_jit_code copy;
+  const ju_jit_code* code = nullptr;
   ju_code_segments* segments = nullptr;
-  const ju_jit_code* const code = read_code(of_caller, copy, bad, error);
-  if (!code) return bad;
-  if ((bad = segments_of_all(segments, error)) != JU_OK) return bad;
+  if (const ju_status bad = read_code(of_caller, code, copy, error)) return bad;
+  if (const ju_status bad = segments_of_all(segments, error)) return bad;
   if (!code->frame) return tell(error, JU_INVALID_ARGUMENT, 0, "code", "code in a room needs a frame");
   return announce_frame(
       *code, error, [&](auto* by, const ju_code* place) { return ju_code_commit(segments, by, place, error); },

@@ -77,6 +77,16 @@ ju_status read_struct(const T* of_caller, T& out, const char* place, ju_error* e
   return JU_OK;
 }
 
+/// Reads it without a copy if it is of this release. `read` is the caller's structure, or `copy`.
+template <class T>
+ju_status read_struct(const T* of_caller, const T*& read, T& copy, const char* place, ju_error* error) noexcept {
+  read = of_caller;
+  if (of_caller && of_caller->struct_size == sizeof copy) [[likely]]
+    return JU_OK;
+  read = &copy;
+  return read_struct(of_caller, copy, place, error);
+}
+
 /// Writes as many bytes as the caller's structure has; its struct_size stays.
 template <class T>
 ju_status write_struct(T values, T* of_caller, const char* place, ju_error* error) noexcept {

@@ -123,12 +123,9 @@ static bool read_name(const char* name, std::string_view& out) noexcept {
 }
 
 ju_status read_code(const ju_code* of_caller, Code& out, ju_error* error) noexcept {
-  ju_code other;  // a structure of another release
-  const ju_code* code = of_caller;
-  if (!code || code->struct_size != sizeof other) [[unlikely]] {
-    if (const ju_status bad = read_struct(of_caller, other, "code", error)) return bad;
-    code = &other;
-  }
+  ju_code copy;
+  const ju_code* code = nullptr;
+  if (const ju_status bad = read_struct(of_caller, code, copy, "code", error)) return bad;
   out = {code->start, code->size, {}, code->lsda, code->landing_pad_base, code->user};
   if (!code->name || read_name(code->name, out.name)) [[likely]]
     return JU_OK;
