@@ -154,7 +154,7 @@ struct RawCode {
 /// A copy of a `Code` in the library's form.
 struct OwnedCode {
     raw: RawCode,
-    frame: Frame,
+    _frame: Frame,
     _texts: [CString; 2],
     _lines: Box<[Line]>,
 }
@@ -179,7 +179,7 @@ impl OwnedCode {
             lines: lines.as_ptr(),
             line_count: lines.len(),
         };
-        Ok(OwnedCode { raw, frame: code.frame.clone(), _texts: texts, _lines: lines })
+        Ok(OwnedCode { raw, _frame: code.frame.clone(), _texts: texts, _lines: lines })
     }
 }
 
@@ -203,6 +203,9 @@ pub struct Refusal {
 impl Refusal {
     fn own(code: i32, text: &str) -> Refusal {
         Refusal { code, text: text.into() }
+    }
+    fn other_library() -> Refusal {
+        Refusal::own(OTHER_LIBRARY, "another library of jitunwind serves this program already")
     }
     #[cold]
     fn no_library() -> Refusal {
@@ -377,7 +380,6 @@ fn hand_over(library: &Table) {
             if result != 0 {
                 REFUSED.fetch_add(1, SeqCst);
             }
-            let _still_used = code.frame.clone();
             *one = if result == 0 { Kept::Announced(known) } else { Kept::Gone };
         }
     }
@@ -487,6 +489,8 @@ fn search(path: Option<&str>, asked: &str) -> Result<(), Refusal> {
     let (mut function, mut file) = (null_mut(), null_mut());
     if path.is_none() {
         function = unsafe { dlsym(null_mut(), c(FUNCTION)) };
+    }
+    if path.is_none() && function.is_null() {
         file = unsafe { dlopen(c(NAME), LAZY_AND_STAYS | LOADED_ONLY) };
     }
     if function.is_null() && file.is_null() {
@@ -499,7 +503,7 @@ fn search(path: Option<&str>, asked: &str) -> Result<(), Refusal> {
         let only = if library().is_some() { LOADED_ONLY } else { 0 };
         file = unsafe { dlopen(name.as_ptr(), LAZY_AND_STAYS | only) };
         if file.is_null() && only != 0 {
-            return Err(Refusal::own(OTHER_LIBRARY, "another library of jitunwind serves this program already"));
+            return Err(Refusal::other_library());
         }
         if file.is_null() {
             let why = unsafe { CStr::from_ptr(dlerror()) };
@@ -518,9 +522,7 @@ fn search(path: Option<&str>, asked: &str) -> Result<(), Refusal> {
         return Err(Refusal::own(OLD_LIBRARY, "the library is older than this program's jitunwind-jit"));
     }
     match LIBRARY.compare_exchange(null_mut(), table, SeqCst, SeqCst) {
-        Err(other) if other != table => {
-            return Err(Refusal::own(OTHER_LIBRARY, "another library of jitunwind serves this program already"))
-        }
+        Err(other) if other != table => return Err(Refusal::other_library()),
         _ => NOW.store(table, SeqCst),
     }
     hand_over(unsafe { &*table });
