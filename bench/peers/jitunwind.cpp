@@ -94,10 +94,10 @@ class TableRegistrar final : public RegistryRegistrar {
   std::vector<std::array<std::uint64_t, 2>> pairs_;
 };
 
-/// Calls register_code(), which allocates the descriptor and the name as well.
-class BuilderRegistrar final : public Registrar {
+/// Keeps what each registration gives.
+template <class Handle>
+class HandleRegistrar : public Registrar {
  public:
-  const char* name() const override { return "register_code"; }
   std::size_t max_functions() const override { return 1'000'000; }
   bool find(const void* pc) override { return find_procedure(pc); }
 
@@ -106,28 +106,29 @@ class BuilderRegistrar final : public Registrar {
     live_.clear();
     live_.resize(functions.size());
   }
+
+ protected:
+  std::span<const JitFunction> functions_;
+  std::vector<Handle> live_;
+};
+
+/// Calls register_code(), which allocates the descriptor and the name as well.
+class BuilderRegistrar final : public HandleRegistrar<jitunwind::Registration> {
+ public:
+  const char* name() const override { return "register_code"; }
+
   void register_function(std::size_t index) override {
     const JitFunction& function = functions_[index];
     live_[index] = jitunwind::register_code(descriptions.of(function), function.code, function.size).value();
   }
   void cancel_function(std::size_t index) override { (void)live_[index].cancel(); }
-
- private:
-  std::span<const JitFunction> functions_;
-  std::vector<jitunwind::Registration> live_;
 };
 
 /// Calls ju_register(), the C form of register_code().
-class CRegistrar final : public Registrar {
+class CRegistrar final : public HandleRegistrar<ju_registration*> {
  public:
   const char* name() const override { return "ju_register"; }
-  std::size_t max_functions() const override { return 1'000'000; }
-  bool find(const void* pc) override { return find_procedure(pc); }
 
-  void prepare(std::span<const JitFunction> functions) override {
-    functions_ = functions;
-    live_.assign(functions.size(), nullptr);
-  }
   void register_function(std::size_t index) override {
     const JitFunction& function = functions_[index];
     ju_code code;
@@ -144,21 +145,13 @@ class CRegistrar final : public Registrar {
   }
 
   std::map<std::size_t, ju_description*> known_;  // never released, as those of C++
-  std::span<const JitFunction> functions_;
-  std::vector<ju_registration*> live_;
 };
 
 /// Announces code by the header that JITs copy, which finds this program's library.
-class HeaderRegistrar final : public Registrar {
+class HeaderRegistrar final : public HandleRegistrar<ju_jit_known*> {
  public:
   const char* name() const override { return "jitunwind_jit.h"; }
-  std::size_t max_functions() const override { return 1'000'000; }
-  bool find(const void* pc) override { return find_procedure(pc); }
 
-  void prepare(std::span<const JitFunction> functions) override {
-    functions_ = functions;
-    live_.assign(functions.size(), nullptr);
-  }
   void register_function(std::size_t index) override {
     const JitFunction& function = functions_[index];
     const ju_jit_code code = JU_JIT_CODE(function.code, function.size, "jit", &frame_of(function));
@@ -185,8 +178,6 @@ class HeaderRegistrar final : public Registrar {
   }
 
   std::map<std::size_t, Frame> known_;  // never released, as those of C++
-  std::span<const JitFunction> functions_;
-  std::vector<ju_jit_known*> live_;
 };
 
 /// Allocates room for code that tools see, copies the function, and commits it, which registers it as well.
