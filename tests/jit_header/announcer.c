@@ -20,7 +20,7 @@ static void watch(void) {
   frames_seen = backtrace(frames, 16); /* this function, the code, and its callers if it is known */
 }
 
-unsigned char* made_code(void) {
+static unsigned char* made_code(void) {
   unsigned char* const memory =
       (unsigned char*)mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) abort();
@@ -28,7 +28,7 @@ unsigned char* made_code(void) {
   return memory;
 }
 
-ju_jit_frame frame_of_twice = {marks_of_twice, 2, 1, NULL, NULL};
+static ju_jit_frame frame_of_twice = {marks_of_twice, 2, 1, NULL, NULL};
 
 static const char* passes(const void* code) {
   long (*twice)(void (*)(void), long);
@@ -310,12 +310,12 @@ static void announce_in_threads(const char* path) {
 static void unload(const char* plugin) {
   for (int round = 0; round < 3; ++round) {
     void* const object = dlopen(plugin, RTLD_NOW);
-    int (*start)(void**) = NULL;
-    void* code = NULL;
+    int (*start)(const void*) = NULL;
+    unsigned char* const code = made_code();
     if (object == NULL) abort();
     void* const function = dlsym(object, "start_plugin");
     memcpy(&start, &function, sizeof start);
-    tell("plugin", start(&code));
+    tell("plugin", start(code));
     printf("backtrace() %s", passes(code));
     dlclose(object);
     printf(", %s\n", passes(code));

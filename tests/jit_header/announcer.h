@@ -29,8 +29,6 @@ static inline size_t section_of_twice(const void* code, uint64_t section[8]) {
 #ifdef __cplusplus
 extern "C" {
 #endif
-extern ju_jit_frame frame_of_twice;
-unsigned char* made_code(void);
 /* Whether this source's copy of the header knows the library that the other one has found. */
 int wanted_in_other_source(void);
 #ifdef __cplusplus
