@@ -5,28 +5,11 @@
 #include <cstdio>
 #include <string>
 
-#include "tests/support/command.h"
+#include "tests/support/instructions.h"
 
 namespace {
 
-double instructions(const std::string& work, int count) {
-  const std::string output =
-      jitunwind::test::output_of(VALGRIND " --tool=callgrind --callgrind-out-file=/dev/null " COUNTED_WORK " " + work +
-                                 " " + std::to_string(count) + " 2>&1");
-  const std::string mark = "Collected : ";
-  const auto at = output.find(mark);
-  if (at == std::string::npos) {
-    ADD_FAILURE() << output;
-    return 0;
-  }
-  return std::stod(output.substr(at + mark.size()));
-}
-
-/// Returns the instructions of one round. The program's own start is in every number, but not in the difference.
-double of_one(const std::string& work) {
-  constexpr int k_few = 1000, k_many = 3000;
-  return (instructions(work, k_many) - instructions(work, k_few)) / (k_many - k_few);
-}
+double of_one(const std::string& work) { return jitunwind::test::instructions_of_a_round(COUNTED_WORK " " + work); }
 
 TEST(CCosts, OfARegistration) {
   const double in_cpp = of_one("register in_cpp"), in_c = of_one("register in_c");

@@ -5,27 +5,12 @@
 #include <cstdio>
 #include <string>
 
-#include "tests/support/command.h"
+#include "tests/support/instructions.h"
 
 namespace {
 
-double instructions(const std::string& environment, const std::string& work, int count) {
-  const std::string output = jitunwind::test::output_of(
-      environment + " " VALGRIND " --tool=callgrind --callgrind-out-file=/dev/null " COUNTED " " + work + " " +
-      std::to_string(count) + " 2>&1");
-  const std::string mark = "Collected : ";
-  const auto at = output.find(mark);
-  if (at == std::string::npos) {
-    ADD_FAILURE() << output;
-    return 0;
-  }
-  return std::stod(output.substr(at + mark.size()));
-}
-
-/// Returns the instructions of one round. The program's own start is in every number, but not in the difference.
 double of_one(const std::string& environment, const std::string& work) {
-  constexpr int k_few = 1000, k_many = 3000;
-  return (instructions(environment, work, k_many) - instructions(environment, work, k_few)) / (k_many - k_few);
+  return jitunwind::test::instructions_of_a_round(COUNTED " " + work, environment);
 }
 
 TEST(JitHeaderCosts, ThreeInstructionsWithoutTheLibrary) {

@@ -3,26 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "tests/support/command.h"
+#include "tests/support/instructions.h"
 
 namespace {
 
-using jitunwind::test::output_of;
-
-std::vector<std::string> kinds() { return jitunwind::test::lines_of(output_of(LARGE_WORK)); }
-
-std::optional<double> instructions(const std::string& kind, std::size_t size) {
-  const std::string output = output_of(VALGRIND " --tool=callgrind --callgrind-out-file=/dev/null " LARGE_WORK " " +
-                                       kind + " " + std::to_string(size) + " 2>&1");
-  const std::string mark = "Collected : ";
-  const auto at = output.find(mark);
-  if (at == std::string::npos) return std::nullopt;
-  return std::stod(output.substr(at + mark.size()));
-}
+std::vector<std::string> kinds() { return jitunwind::test::lines_of(jitunwind::test::output_of(LARGE_WORK)); }
 
 class Work : public testing::TestWithParam<std::string> {};
 
@@ -35,9 +23,8 @@ TEST_P(Work, GrowsWithTheSize) {
 #endif
   std::vector<double> counted;
   for (const std::size_t size : sizes) {
-    const auto one = instructions(GetParam(), size);
-    ASSERT_TRUE(one) << size;
-    counted.push_back(*one);
+    counted.push_back(jitunwind::test::instructions_of(LARGE_WORK " " + GetParam() + " " + std::to_string(size)));
+    ASSERT_GT(counted.back(), 0) << size;
   }
   const auto each = [&](std::size_t i) {
     return (counted[i] - counted[i - 1]) / static_cast<double>(sizes[i] - sizes[i - 1]);
