@@ -27,6 +27,11 @@ if(NOT JITUNWIND_CLANG)
                        "it was not found (Debian: clang)")
 endif()
 
+# Releases are made of commits.
+if(EXISTS ${PROJECT_SOURCE_DIR}/.git)
+  find_program(JITUNWIND_GIT git)
+endif()
+
 if(NOT CMAKE_CROSSCOMPILING)
   find_program(JITUNWIND_VALGRIND valgrind)
   if(NOT JITUNWIND_VALGRIND AND JITUNWIND_ALL_TESTS AND NOT JITUNWIND_SANITIZE)
