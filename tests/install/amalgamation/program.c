@@ -21,26 +21,17 @@ static int print_frame(const ju_cursor* cursor, void* context) {
 
 static void walk_it(void) { ju_walk_here(print_frame, NULL, NULL); }
 
-static ju_registration* make_known(void* code, size_t size) {
-  ju_registration* registration = NULL;
+static ju_description* described(ju_error* error) {
   ju_description* description = NULL;
   ju_builder* builder = NULL;
-  ju_code place;
-  ju_error error;
-  ju_error_init(&error);
-  ju_describe(JU_CPU_HOST, "call_it", &builder, &error);
+  if (ju_describe(JU_CPU_HOST, "call_it", &builder, error) != JU_OK) return NULL;
   ju_push(builder, 0, 1, JU_X86_64_RBX);
   ju_allocate(builder, 1, 5, 16);
   ju_deallocate(builder, -6, -2, 16);
   ju_pop(builder, -2, -1, JU_X86_64_RBX);
-  if (ju_build(builder, &description, &error) == JU_OK) {
-    ju_code_init(&place, code, size);
-    ju_register(description, &place, &registration, &error);
-  }
-  if (registration == NULL) fprintf(stderr, "%s\n", error.text);
-  ju_description_free(description);
+  ju_build(builder, &description, error);
   ju_builder_free(builder);
-  return registration;
+  return description;
 }
 
 int main(void) {
@@ -50,8 +41,16 @@ int main(void) {
   if (code == MAP_FAILED) return 1;
   memcpy(code, bytes, sizeof bytes);
   if (mprotect(code, 4096, PROT_READ | PROT_EXEC) != 0) return 1;
-  ju_registration* const registration = make_known(code, sizeof bytes);
-  if (registration == NULL || ju_check_version(JITUNWIND_VERSION, NULL) != JU_OK) return 1;
+  if (ju_check_version(JITUNWIND_VERSION, NULL) != JU_OK) return 1;
+  ju_error error;
+  ju_error_init(&error);
+  ju_code place;
+  ju_code_init(&place, code, sizeof bytes);
+  ju_registration* registration = NULL;
+  ju_description* const description = described(&error);
+  if (description == NULL || ju_register(description, &place, &registration, &error) != JU_OK)
+    return fprintf(stderr, "%s\n", error.text), 1;
+  ju_description_free(description);
   void (*call_it)(void (*)(void));
   memcpy(&call_it, &code, sizeof call_it);
   call_it(walk_it);
