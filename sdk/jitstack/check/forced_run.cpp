@@ -21,8 +21,10 @@
 
 #include "jitunwind/unwind_core/arch/instruction.h"
 #include "jitunwind/unwind_core/memory/own/mapped_internal.h"
+#include "jitunwind/unwind_core/memory/process.h"
 #include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/rows/apply_row.h"
+#include "jitunwind/unwind_core/walk/context.h"
 
 namespace jitunwind::jitstack {
 namespace {
@@ -105,12 +107,7 @@ class ChildRegisters {
   void set(RegNum reg, Addr value) {
     if (const RegisterInfo* const info = placed(reg)) std::memcpy(&block_[place(*info)], &value, arch_.word_size);
   }
-  RegisterFile file() const {
-    RegisterFile file;
-    for (const RegisterInfo& reg : arch_.registers)
-      if (placed(reg.dwarf)) file.set_from_register(reg.column, get(reg.dwarf), reg.dwarf);
-    return file;
-  }
+  RegisterFile file() const { return *registers_from_prstatus(block_, arch_); }  // the block has room for all
   bool is_valid() const { return is_valid_; }
 
  private:
@@ -129,20 +126,6 @@ class ChildRegisters {
   bool is_valid_ = false;
 };
 
-class ChildMemory final : public Memory {
- public:
-  explicit ChildMemory(pid_t child) : child_(child) {}
-  std::size_t read(Addr at, std::span<std::byte> into, MemoryWindow&) const noexcept override {
-    iovec local{into.data(), into.size()},
-        remote{reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)), into.size()};
-    const ssize_t got = ::process_vm_readv(child_, &local, 1, &remote, 1, 0);
-    return got < 0 ? 0 : static_cast<std::size_t>(got);
-  }
-
- private:
-  pid_t child_;
-};
-
 /// Runs in the child, which can make no system call any more.
 void give_up_system_calls() {
   sock_filter refuse = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 1);
@@ -156,8 +139,7 @@ void give_up_system_calls() {
 
 class PathRun {
  public:
-  PathRun(const Arch& arch, const AddrRange& code, std::span<const std::byte> bytes)
-      : arch_(arch), code_(code), memory_(-1) {
+  PathRun(const Arch& arch, const AddrRange& code, std::span<const std::byte> bytes) : arch_(arch), code_(code) {
     const std::size_t before = static_cast<std::size_t>(code.begin - page_of(code.begin));
     text_ = Block::whole(before + bytes.size() + k_page_size);
     stack_ = Block::whole(k_stack);
@@ -167,7 +149,6 @@ class PathRun {
     if (::mprotect(text_.bytes().data(), text_.bytes().size(), PROT_READ | PROT_EXEC) != 0) return;
     child_ = ::fork();
     if (child_ == 0) give_up_system_calls();
-    memory_ = ChildMemory(child_);
   }
   ~PathRun() {
     if (child_ <= 0) return;
@@ -278,10 +259,11 @@ class PathRun {
   }
 
   ForcedRun judge(const FrameRow& row) {
+    const ProcessMemory memory(child_);
     MemoryWindow window;
     Caller caller;
     const RegisterFile frame = ChildRegisters(arch_, child_).file();
-    if (const Status applied = apply_row(row, frame, arch_, memory_, window, caller); !applied)
+    if (const Status applied = apply_row(row, frame, arch_, memory, window, caller); !applied)
       return {Result::wrong, std::string("the row cannot be applied: ") + applied.error().what};
     std::string wrong;
     if (caller.outermost || caller.pc != k_return) wrong += " ra";
@@ -303,7 +285,6 @@ class PathRun {
   Addr sp_ = 0;
   RegisterFile entry_;
   pid_t child_ = -1;
-  ChildMemory memory_;
 };
 
 }  // namespace
