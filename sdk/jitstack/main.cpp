@@ -31,7 +31,7 @@ class Run {
  private:
   void show(const std::string& core, pid_t process, const Result<Target, TargetError>& target) {
     if (!target) {
-      say(target.error().text());
+      progress_.say(target.error().text());
       output_->failed(core, process, target.error());
       return worse(ExitStatus::no_target);
     }
@@ -57,16 +57,11 @@ class Run {
   void say_missing_threads() {
     for (const pid_t thread : options_.threads) {
       if (std::ranges::count(found_, thread) != 0) continue;
-      say("No target has a thread " + std::to_string(thread) + ".");
+      progress_.say("No target has a thread " + std::to_string(thread) + ".");
       worse(ExitStatus::no_target);
     }
   }
 
-  void say(const std::string& text) {
-    progress_.clear();
-    std::fflush(stdout);
-    std::fprintf(stderr, "jitstack: %s\n", escaped(text).c_str());
-  }
   void worse(ExitStatus status) { status_ = std::max(status_, status); }
 
   const Options& options_;

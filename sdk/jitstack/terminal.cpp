@@ -35,6 +35,12 @@ void Progress::clear() {
   is_shown_ = false;
 }
 
+void Progress::say(const std::string& text) {
+  clear();
+  std::fflush(stdout);
+  std::fprintf(stderr, "jitstack: %s\n", escaped(text).c_str());
+}
+
 namespace {
 
 struct Character {

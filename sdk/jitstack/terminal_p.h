@@ -30,6 +30,8 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
   void show(const std::string& text);
   void clear();
+  /// Writes "jitstack: ", the text, escaped, and a line end to stderr, behind what was written to stdout.
+  void say(const std::string& text);
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -56,7 +56,7 @@ class Watching {
   ExitStatus run() {
     const Interrupts interrupts;
     auto target = Target::attach(process_, options_.hold ? Target::Hold::while_attached : Target::Hold::to_copy);
-    if (!target) return say(target.error().text()), ExitStatus::no_target;
+    if (!target) return progress_.say(target.error().text()), ExitStatus::no_target;
     begin_ = Clock::now();
     const auto end = begin_ + seconds(options_.watch);
     auto next = begin_;
@@ -69,7 +69,7 @@ class Watching {
       progress_.show(told());
       if (interrupts.wait(next)) break;
       if (const auto renewed = target->renew(); !renewed) {
-        say(renewed.error().text());
+        progress_.say(renewed.error().text());
         break;
       }
     }
@@ -105,14 +105,10 @@ class Watching {
 
   ExitStatus write() {
     progress_.clear();
-    if (profile_.stacks() == 0) return say("No stack was seen: there is no such thread."), ExitStatus::no_target;
+    if (profile_.stacks() == 0)
+      return progress_.say("No stack was seen: there is no such thread."), ExitStatus::no_target;
     const std::string output = options_.output.empty() ? "jitstack-" + std::to_string(process_) : options_.output;
     return profile_.write(output, told() + ", whether threads run or wait");
-  }
-
-  void say(const std::string& text) {
-    progress_.clear();
-    std::fprintf(stderr, "jitstack: %s\n", escaped(text).c_str());
   }
 
   const Options& options_;

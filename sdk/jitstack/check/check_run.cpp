@@ -172,9 +172,7 @@ class Checks {
  private:
   void check(CheckedTarget checked, const Result<Target, TargetError>& target) {
     if (!target) {
-      progress_.clear();
-      std::fflush(stdout);
-      std::fprintf(stderr, "jitstack: %s\n", escaped(target.error().text()).c_str());
+      progress_.say(target.error().text());
       output_->failed(checked, target.error());
       return worse(ExitStatus::no_target);
     }

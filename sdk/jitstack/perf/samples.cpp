@@ -54,10 +54,10 @@ class Samples {
     if (options_.output.empty()) output_->begin_samples(options_.perf, data->samples());
     walk_all(*data);
     progress_.clear();
-    if (data->end_reason()) say(std::string(data->end_reason()) + "; what comes behind is not shown");
-    if (broken_ != 0) say(std::to_string(broken_) + " records are broken, the first at " + first_broken_);
+    if (data->end_reason()) progress_.say(std::string(data->end_reason()) + "; what comes behind is not shown");
+    if (broken_ != 0) progress_.say(std::to_string(broken_) + " records are broken, the first at " + first_broken_);
     if (options_.output.empty()) return end();
-    if (profile_.stacks() == 0) return say("No sample is of user code."), ExitStatus::no_target;
+    if (profile_.stacks() == 0) return progress_.say("No sample is of user code."), ExitStatus::no_target;
     const auto cut_short = std::to_string(profile_.cut_short());
     return profile_.write(options_.output,
                           std::to_string(profile_.stacks()) + " samples, " + cut_short + " stacks cut short");
@@ -78,7 +78,7 @@ class Samples {
       else
         processes.take(*event);
     }
-    if (processes.has_left_out()) say("the file has too many mappings; some are left out");
+    if (processes.has_left_out()) progress_.say("the file has too many mappings; some are left out");
   }
 
   void walk(PerfProcesses& processes, const PerfSample& sample) {
@@ -99,7 +99,7 @@ class Samples {
   }
 
   ExitStatus failed(const TargetError& error) {
-    say(error.text());
+    progress_.say(error.text());
     status_ = ExitStatus::no_target;
     if (!options_.output.empty()) return status_;
     output_->failed("", 0, error);
@@ -110,12 +110,6 @@ class Samples {
     if (output_->end()) return status_;
     std::perror("jitstack: cannot write");
     return ExitStatus::not_written;
-  }
-
-  void say(const std::string& text) {
-    progress_.clear();
-    std::fflush(stdout);
-    std::fprintf(stderr, "jitstack: %s\n", escaped(text).c_str());
   }
 
   const Options& options_;
