@@ -1,24 +1,20 @@
 // A JSON document on standard output, which is written while it grows.
 #pragma once
 
-#include <cinttypes>
-#include <cstdint>
+#include <jitunwind/version.h>
+
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "jitunwind/sdk/jitstack/output_p.h"
 
 namespace jitunwind::jitstack {
 
-using Json = nlohmann::ordered_json;
-
-/// 64-bit numbers are written as text: readers that have doubles only would round them.
-inline std::string hex(std::uint64_t value) {
-  char text[24];
-  std::snprintf(text, sizeof text, "0x%" PRIx64, value);
-  return text;
-}
+using Json = nlohmann::ordered_json;  // 64-bit numbers are text: readers that have doubles only would round them
 
 inline Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 
@@ -68,5 +64,36 @@ class GrowingDocument {
   std::vector<bool> has_elements_;  // of the lists that are open, the outermost first
   bool is_written_ = true;
 };
+
+/// The document of targets, one behind the other.
+class TargetsDocument : public GrowingDocument {
+ public:
+  TargetsDocument() { open({{"format", 1}, {"jitstack", JITUNWIND_VERSION_TEXT}, {"targets", Json::array()}}); }
+  /// Ends the target before. `target` is as in open().
+  void begin_target(const Json& target) {
+    end_target();
+    open(target);
+    has_target_ = true;
+  }
+  /// The target gets a member behind its list.
+  void add_further(const char* key, const std::string& value) { further_[key] = value; }
+  bool end() {
+    end_target();
+    close();
+    return GrowingDocument::end();
+  }
+
+ private:
+  void end_target() {
+    if (std::exchange(has_target_, false)) close(std::exchange(further_, Json::object()));
+  }
+
+  bool has_target_ = false;
+  Json further_ = Json::object();
+};
+
+inline Json json_of_error(const TargetError& error) {
+  return Json{{"reason", reason_name(error.reason)}, {"text", error.text()}};
+}
 
 }  // namespace jitunwind::jitstack

@@ -1,8 +1,4 @@
 // Writes stacks for programs. The keys and their meaning: docs/jitstack.md "JSON".
-#include <jitunwind/version.h>
-
-#include <utility>
-
 #include "jitunwind/sdk/c/base.h"
 #include "jitunwind/sdk/jitstack/json_document_p.h"
 #include "jitunwind/sdk/jitstack/output_p.h"
@@ -26,13 +22,11 @@ Json json_of(const SeenFrame& frame) {
 
 class JsonOutput final : public Output {
  public:
-  JsonOutput() { document_.open({{"format", 1}, {"jitstack", JITUNWIND_VERSION_TEXT}, {"targets", Json::array()}}); }
-
   void begin_target(const std::string& core, pid_t process, std::size_t) override { begin(core, process, Json()); }
 
   void begin_samples(const std::string& file, std::size_t) override {
     begin_target("", 0, 0);
-    further_["perf"] = file;
+    document_.add_further("perf", file);
   }
 
   void stack(const SeenStack& stack) override {
@@ -50,28 +44,18 @@ class JsonOutput final : public Output {
   }
 
   void failed(const std::string& core, pid_t process, const TargetError& error) override {
-    begin(core, process, {{"reason", reason_name(error.reason)}, {"text", error.text()}});
+    begin(core, process, json_of_error(error));
   }
 
-  bool end() override {
-    end_target();
-    document_.close();
-    return document_.end();
-  }
+  bool end() override { return document_.end(); }
 
  private:
   void begin(const std::string& core, pid_t process, const Json& error) {
-    end_target();
-    document_.open({{"core", text_or_null(core)}, {"process", process}, {"error", error}, {"threads", Json::array()}});
-    has_target_ = true;
-  }
-  void end_target() {
-    if (std::exchange(has_target_, false)) document_.close(std::exchange(further_, Json::object()));
+    document_.begin_target(
+        {{"core", text_or_null(core)}, {"process", process}, {"error", error}, {"threads", Json::array()}});
   }
 
-  GrowingDocument document_;
-  bool has_target_ = false;
-  Json further_ = Json::object();  // members of the target that follow its threads
+  TargetsDocument document_;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -92,6 +93,12 @@ std::string escaped(std::string_view foreign) {
     }
     foreign.remove_prefix(size);
   }
+  return text;
+}
+
+std::string hex(std::uint64_t value, int digits) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%0*" PRIx64, digits, value);
   return text;
 }
 

@@ -1,7 +1,9 @@
-// Output on terminals: colours, a progress line, and a target's names, in which there may be what a terminal obeys.
+// Output on terminals: colours, a progress line, numbers, and a target's names, in which there may be what a terminal
+// obeys.
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -43,5 +45,8 @@ class Progress {
 /// Returns UTF-8 without anything that a terminal obeys. Control characters (C0, DEL, C1), characters that change the
 /// direction of writing, and bytes that are not UTF-8 become "\xNN" each.
 std::string escaped(std::string_view foreign);
+
+/// Returns a number as "0x7f", with so many digits at least.
+std::string hex(std::uint64_t value, int digits = 1);
 
 }  // namespace jitunwind::jitstack

@@ -9,12 +9,6 @@
 namespace jitunwind::jitstack {
 namespace {
 
-std::string hex(const char* format, std::uint64_t value) {
-  char text[40];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
-
 std::string padded(std::string text, std::size_t width) {
   if (text.size() < width) text.append(width - text.size(), ' ');
   return text;
@@ -56,7 +50,7 @@ class TextOutput final : public Output {
       text_ += moment;
     }
     if (!stack.signal.empty()) text_ += ", " + stack.signal;
-    if (stack.thread.fault_address) text_ += " at " + hex("0x%" PRIx64, *stack.thread.fault_address);
+    if (stack.thread.fault_address) text_ += " at " + hex(*stack.thread.fault_address);
     text_ += "\n";
     std::size_t origins = 0, modules = 0;
     stack.for_each(Detail::outline, [&](const SeenFrame& frame) {
@@ -85,11 +79,11 @@ class TextOutput final : public Output {
 
   void line(const SeenFrame& frame, std::size_t origins, std::size_t modules) {
     const bool guessed = is_guess(frame.origin);
-    text_ += "  " + padded("#" + std::to_string(frame.number), 4) + " " + colours_.dim +
-             hex("0x%016" PRIx64, frame.pc) + colours_.off + "  " + (guessed ? colours_.guess : "") +
-             padded(told_origin(frame), origins) + (guessed ? colours_.off : "") + "  " +
-             padded(escaped(short_module(frame)), modules) + "  " + (frame.is_jit ? colours_.jit : "");
-    text_ += frame.name.empty() ? "?" : escaped(frame.name) + hex("+0x%" PRIx64, frame.offset);
+    text_ += "  " + padded("#" + std::to_string(frame.number), 4) + " " + colours_.dim + hex(frame.pc, 16) +
+             colours_.off + "  " + (guessed ? colours_.guess : "") + padded(told_origin(frame), origins) +
+             (guessed ? colours_.off : "") + "  " + padded(escaped(short_module(frame)), modules) + "  " +
+             (frame.is_jit ? colours_.jit : "");
+    text_ += frame.name.empty() ? "?" : escaped(frame.name) + "+" + hex(frame.offset);
     if (!frame.source.empty()) text_ += " at " + escaped(frame.source);
     text_ += std::string(frame.is_jit ? colours_.off : "") + "\n";
     if (options_.rows)

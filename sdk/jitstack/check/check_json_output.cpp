@@ -1,11 +1,6 @@
 // Writes checks for programs. The keys and their meaning: docs/jitstack.md "JSON".
-#include <jitunwind/version.h>
-
-#include <utility>
-
 #include "jitunwind/sdk/jitstack/check/check_output_p.h"
 #include "jitunwind/sdk/jitstack/json_document_p.h"
-#include "jitunwind/sdk/jitstack/output_p.h"
 
 namespace jitunwind::jitstack {
 namespace {
@@ -28,14 +23,12 @@ const char* verdict_name(Verdict verdict) {
 
 class JsonOutput final : public CheckOutput {
  public:
-  JsonOutput() { document_.open({{"format", 1}, {"jitstack", JITUNWIND_VERSION_TEXT}, {"targets", Json::array()}}); }
-
   void begin_target(const CheckedTarget& target, const Arch& arch) override {
     arch_ = &arch;
     begin(target, arch.name, Json());
   }
   void failed(const CheckedTarget& target, const TargetError& error) override {
-    begin(target, "", {{"reason", reason_name(error.reason)}, {"text", error.text()}});
+    begin(target, "", json_of_error(error));
   }
 
   void begin_module(const std::string& path) override {
@@ -62,11 +55,7 @@ class JsonOutput final : public CheckOutput {
                      {"reasons", reasons}});
   }
 
-  bool end() override {
-    end_target();
-    document_.close();
-    return document_.end();
-  }
+  bool end() override { return document_.end(); }
 
  private:
   Json json_of(const SeenFinding& seen) const {
@@ -86,22 +75,16 @@ class JsonOutput final : public CheckOutput {
   }
 
   void begin(const CheckedTarget& target, const char* cpu, const Json& error) {
-    end_target();
-    document_.open({{"file", text_or_null(target.file)},
-                    {"core", text_or_null(target.core)},
-                    {"process", target.process},
-                    {"cpu", text_or_null(cpu)},
-                    {"error", error},
-                    {"modules", Json::array()}});
-    has_target_ = true;
-  }
-  void end_target() {
-    if (std::exchange(has_target_, false)) document_.close();
+    document_.begin_target({{"file", text_or_null(target.file)},
+                            {"core", text_or_null(target.core)},
+                            {"process", target.process},
+                            {"cpu", text_or_null(cpu)},
+                            {"error", error},
+                            {"modules", Json::array()}});
   }
 
-  GrowingDocument document_;
+  TargetsDocument document_;
   const Arch* arch_ = nullptr;
-  bool has_target_ = false;
 };
 
 }  // namespace

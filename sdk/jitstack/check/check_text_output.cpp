@@ -7,12 +7,6 @@
 namespace jitunwind::jitstack {
 namespace {
 
-std::string hex(std::uint64_t value) {
-  char text[24];
-  std::snprintf(text, sizeof text, "0x%" PRIx64, value);
-  return text;
-}
-
 class TextOutput final : public CheckOutput {
  public:
   TextOutput(const Colours& colours, bool shows_all) : colours_(colours), shows_all_(shows_all) {}
