@@ -25,7 +25,7 @@ Progress::Progress()
     : is_terminal_(::isatty(STDERR_FILENO) != 0), next_(Clock::now() + std::chrono::milliseconds(333)) {}
 
 void Progress::show(const std::string& text) {
-  if (!is_terminal_ || Clock::now() < next_) return;
+  if (!is_due()) return;
   next_ = Clock::now() + std::chrono::milliseconds(100);
   is_shown_ = true;
   std::fprintf(stderr, "\r\033[K%s", text.c_str());

@@ -31,6 +31,8 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   void show(const std::string& text);
+  /// Whether show() would show anything now. Texts that take time to make need not be made otherwise.
+  bool is_due() const { return is_terminal_ && Clock::now() >= next_; }
   void clear();
   /// Writes "jitstack: ", the text, escaped, and a line end to stderr, behind what was written to stdout.
   void say(const std::string& text);

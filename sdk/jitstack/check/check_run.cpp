@@ -1,7 +1,6 @@
 // Checks what describes the code of processes, core files and files, module by module.
 #include <algorithm>
 #include <cstdio>
-#include <set>
 #include <vector>
 
 #include "jitunwind/sdk/demangled_p.h"
@@ -35,8 +34,9 @@ class Checker final : public CodeVisitor {
   }
 
   void visit(const DescribedCode& code, std::uint64_t done) override {
-    progress_.show((module_.empty() ? "JIT" : escaped(module_)) + ", " + std::to_string(done * 100 / size_) + " %, " +
-                   std::to_string(tally_.all()) + " descriptions");
+    if (progress_.is_due())
+      progress_.show((module_.empty() ? "JIT" : escaped(module_)) + ", " + std::to_string(done * 100 / size_) + " %, " +
+                     std::to_string(tally_.all()) + " descriptions");
     const CheckReport report = code.fde
                                    ? check(*code.fde, *code.context, target_.space().memory)
                                    : check({target_.arch(), code.code, target_.space().memory}, row_at_of_target());
