@@ -53,9 +53,7 @@ void remove_gone(const ReadableFile& place) {
   const std::string own = own_namespace();
   each_entry(ReadableFile(place.number(), ".", O_DIRECTORY), [&](const char* name) {
     const std::string_view text(name);
-    if (text.substr(0, k_code_folder_prefix.size()) != k_code_folder_prefix ||
-        !is_gone(text.substr(k_code_folder_prefix.size()), own))
-      return;
+    if (!text.starts_with(k_code_folder_prefix) || !is_gone(text.substr(k_code_folder_prefix.size()), own)) return;
     const ReadableFile folder(place.number(), name, O_DIRECTORY | O_NOFOLLOW);
     if (!folder.is_open() || !is_own_folder(folder.number())) return;
     each_entry(folder, [&](const char* file) { (void)::unlinkat(folder.number(), file, 0); });
