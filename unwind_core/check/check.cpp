@@ -1,7 +1,7 @@
 #include "jitunwind/unwind_core/check/check.h"
 
 #include <algorithm>
-#include <memory>
+#include <cstdio>
 
 #include "jitunwind/unwind_core/check/code_paths_p.h"
 #include "jitunwind/unwind_core/rows/row_text.h"

@@ -41,7 +41,7 @@ class CodePaths {
 
  private:
   static constexpr std::uint8_t k_unseen = 0xff;
-  static constexpr std::uint8_t k_length = 0x0f, k_is_head = 0x10, k_pads = 0x20, k_is_inside = 0x40;
+  static constexpr std::uint8_t k_length = 0x0f, k_is_head = 0x10, k_pads = 0x20;
   static constexpr std::uint32_t k_no_head = ~std::uint32_t{0};
 
   /// Code that several paths may lead to.
@@ -78,7 +78,6 @@ class CodePaths {
   void note_overlaps();
   void keep_candidate(const CodeValues& values);
   void note(std::uint32_t offset, Judgement judgement, bool is_assumed);
-  bool contains(Addr target) const noexcept { return code_.contains(target); }
 
   const Machine& machine_;
   AddrRange code_;

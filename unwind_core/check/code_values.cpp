@@ -62,7 +62,7 @@ const CodeValues::Slot* CodeValues::find(Value::Base base, std::int64_t offset) 
   return nullptr;
 }
 
-Value CodeValues::memory(const Value& address, std::int64_t displacement, std::int32_t) const noexcept {
+Value CodeValues::memory(const Value& address, std::int64_t displacement) const noexcept {
   if (address.kind == Value::Kind::unknown) return address;
   if (!address.is_address()) return {};
   const Slot* const slot = find(address.base, address.offset + displacement);
@@ -147,7 +147,7 @@ bool CodeValues::returns_elsewhere(const Machine& machine) const noexcept {
 /// The value of a word of the frame that is loaded into a register. If a callee has popped arguments, it may be another
 /// word than it seems, in which the register was saved.
 Value CodeValues::loaded(const Value& at, RegNum reg, bool is_by_sp, bool pops, const Machine& machine) noexcept {
-  const Value value = memory(at, 0, machine.word);
+  const Value value = memory(at, 0);
   const Place place = machine.place(reg);
   const bool restores = at.is_address() && place != k_no_place && (pops || (machine.preserved >> place & 1) != 0);
   const bool is_sure = !(is_by_sp && may_have_popped_) && !is_scattered(place);
@@ -194,8 +194,7 @@ void CodeValues::access(const MachineInstruction& i, const Machine& machine) noe
   if (i.step != 0) set(i.base, base.plus(i.step), machine);
 }
 
-void CodeValues::forget_what_calls_change(const Machine& machine, std::uint32_t since) noexcept {
-  now_ = since + 1;
+void CodeValues::forget_what_calls_change(const Machine& machine) noexcept {
   may_have_popped_ = machine.arch.calls_push();
   for (std::uint32_t places = machine.passed; places != 0; places &= places - 1)
     registers_[static_cast<std::size_t>(std::countr_zero(places))] = Value::unknown();  // some callees preserve more
@@ -257,7 +256,7 @@ void CodeValues::apply(const MachineInstruction& i, const Machine& machine, std:
       break;
     }
     case Effect::call:
-      forget_what_calls_change(machine, offset);
+      forget_what_calls_change(machine);
       break;
     case Effect::escape:
       if (const Value value = value_of(i.reg, machine); value.kind == Value::Kind::entry) scattered_ |= bit(value.reg);
@@ -299,7 +298,7 @@ bool CodeValues::merge_slots(const CodeValues& other) noexcept {
   differs.differs = true;
   for (std::size_t i = 0; i < count_; ++i) {
     Slot& slot = slots_[i];
-    const Value there = other.memory(Value::address(slot.base, slot.offset), 0, 0);
+    const Value there = other.memory(Value::address(slot.base, slot.offset), 0);
     if (slot.value.same_as(there) || slot.value.kind == Value::Kind::unknown) continue;
     slot.value = differs;
     changed = true;

@@ -72,7 +72,7 @@ class CodeValues {
 
   const Value& reg(Place place) const noexcept { return registers_[place]; }
   /// The value of a word of memory.
-  Value memory(const Value& address, std::int64_t displacement, std::int32_t word) const noexcept;
+  Value memory(const Value& address, std::int64_t displacement) const noexcept;
   /// The value of a register at the entry may be in memory at a place that is not known.
   bool is_scattered(Place place) const noexcept { return place != k_no_place && (scattered_ >> place & 1) != 0; }
   enum class Signature : std::uint8_t { none, made, unknown };
@@ -88,8 +88,6 @@ class CodeValues {
 
   /// Applies the effect of the instruction at `offset`.
   void apply(const MachineInstruction& instruction, const Machine& machine, std::uint32_t offset) noexcept;
-  /// A call has returned, or an exception has left it: registers that it may change have other values.
-  void forget_what_calls_change(const Machine& machine, std::uint32_t since) noexcept;
   /// A call has returned since SP was known for sure; its callee may have popped arguments.
   bool may_have_popped() const noexcept { return may_have_popped_; }
   /// A register may have been restored from elsewhere than SP's known place: nothing is known for sure.
@@ -119,6 +117,8 @@ class CodeValues {
   void set_sp(Value value, const Machine& machine, bool moves) noexcept;
   void make_sp(const Machine& machine) noexcept;
   void access(const MachineInstruction& i, const Machine& machine) noexcept;
+  /// A call has returned: registers that it may change have other values.
+  void forget_what_calls_change(const Machine& machine) noexcept;
   void overwrite(std::uint32_t places, const Machine& machine) noexcept;
   const Slot* find(Value::Base base, std::int64_t offset) const noexcept;
   bool merge_slots(const CodeValues& other) noexcept;

@@ -114,7 +114,7 @@ Judgement ClaimedRows::judge_cfa(const RowClaims& row, const CodeValues& values)
   const RegNum sp = machine_.arch.sp;
   if (row.cfa == RowClaims::Cfa::not_followed) return cannot_tell(CannotTell::expression, sp);
   Value value = values.reg(row.cfa_base);
-  if (row.cfa == RowClaims::Cfa::deref) value = values.memory(value, row.cfa_offset, machine_.word);
+  if (row.cfa == RowClaims::Cfa::deref) value = values.memory(value, row.cfa_offset);
   const std::int32_t distance = row.cfa == RowClaims::Cfa::deref ? row.cfa_add : row.cfa_offset;
   if (value.is_cfa(-std::int64_t{distance})) return {};
   if (value.kind == Value::Kind::unknown || value.is_made()) return unknown_value(value, sp);
@@ -129,9 +129,9 @@ Value ClaimedRows::place_of_claim(const RegisterClaim& claim, const CodeValues& 
     case Kind::in_reg:
       return values.reg(claim.base);
     case Kind::at_cfa:
-      return values.memory(Value::address(Value::Base::cfa, claim.offset), 0, machine_.word);
+      return values.memory(Value::address(Value::Base::cfa, claim.offset), 0);
     default:
-      return values.memory(values.reg(claim.base), claim.offset, machine_.word);
+      return values.memory(values.reg(claim.base), claim.offset);
   }
 }
 
@@ -147,7 +147,7 @@ Judgement ClaimedRows::judge_register(const RegisterClaim& claim, const CodeValu
                                     : value.kind == Value::Kind::entry && values.is_scattered(value.reg);
   const Value pushed = Value::address(Value::Base::cfa, 0).plus(machine_.arch.entry_ra);
   const bool is_pushed = claim.place == machine_.ra && machine_.arch.calls_push();
-  if (in_memory && is_pushed && values.memory(pushed, 0, machine_.word).is_entry(claim.place))
+  if (in_memory && is_pushed && values.memory(pushed, 0).is_entry(claim.place))
     return {Verdict::disagrees, CannotTell::none, claim.reg, {}};
   if (in_memory && may_be_elsewhere) return unknown_value(Value::unknown(), claim.reg);
   if (value.kind == Value::Kind::unknown) return unknown_value(value, claim.reg);
