@@ -229,7 +229,7 @@ ju_status ju_check(const ju_registration* registration, char* into, size_t room,
     std::string text;
     for (const jitunwind::CheckFinding& finding : report.findings)
       text += jitunwind::text(finding, *jitunwind::host_arch(), info.start_ip) + "\n";
-    if (room != 0) into[text.copy(into, room - 1)] = '\0';
+    (void)jitunwind::c::write_text(text, into, room, nullptr);
     if (wrong) *wrong = static_cast<size_t>(report.disagreed);
     if (untold) *untold = static_cast<size_t>(report.undecided);
     return report.disagreed == 0 ? JU_OK : JU_CODE_DISAGREES;
