@@ -47,7 +47,7 @@ class Transfer {
         if (i.reg != arch_.sp) state_.sp = plus(state_.sp, i.amount);
         break;
       case Effect::set:
-        set(i.reg, i.index == k_no_reg ? plus(value_of(i.base), i.amount) : StackPlace{});
+        set(i.reg, address_in(i));
         break;
       case Effect::exchange:
         overwrite(i.reg);
@@ -87,8 +87,13 @@ class Transfer {
     return static_cast<std::int16_t>(words > 0 ? words : words - 1);
   }
 
+  /// The place base + amount; none if an index counts, too.
+  StackPlace address_in(const MachineInstruction& i) const noexcept {
+    return i.index == k_no_reg ? plus(value_of(i.base), i.amount) : StackPlace{};
+  }
+
   void access(const MachineInstruction& i) noexcept {
-    const StackPlace place = i.index == k_no_reg ? plus(value_of(i.base), i.amount) : StackPlace{};
+    const StackPlace place = address_in(i);
     const auto one = [&](RegNum reg, StackPlace at) {
       if (reg != k_no_reg) i.effect == Effect::store ? save(reg, at) : restore(reg, at);
     };
