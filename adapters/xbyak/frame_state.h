@@ -134,9 +134,6 @@ inline const char* FrameState::execute(const MachineInstruction& i) noexcept {
     case Effect::set:
       reason = is_of_frame(i) && (i.reg == k_sp || i.reg == k_fp) ? set(i.reg, place(i)) : overwrite(i.reg);
       break;
-    case Effect::number:
-      reason = overwrite(i.reg);
-      break;
     case Effect::exchange:
       reason = overwrite(i.reg);
       if (!reason) reason = overwrite(i.base);
