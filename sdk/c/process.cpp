@@ -52,7 +52,7 @@ ju_status ju_statistics_get(ju_statistics* statistics, ju_error* error) {
 }
 
 ju_status ju_statistics_text(char* into, size_t room, size_t* length) {
-  return answer(nullptr, [&] { return jitunwind::c::write_text(jitunwind::statistics().text(), into, room, length); });
+  return answer(nullptr, [&] { return write_text(jitunwind::statistics().text(), into, room, length); });
 }
 
 ju_status ju_dump_registry(int fd) {

@@ -19,7 +19,7 @@ inline constexpr Addr k_code = 0x1000;
 /// The bytes of pairs of hex digits; a word that is no such pair ends its line.
 std::vector<std::byte> code_bytes(std::string_view text);
 
-/// A line for each finding, without addresses: "+4: disagrees ..." with offsets in the code.
+/// A line for each finding, with offsets in the code for addresses: "0x4: the row says ...".
 std::vector<std::string> findings_of(const CheckReport& report, const Arch& arch);
 
 CheckReport check_text(const Arch& arch, std::string_view code, std::string_view rows);
