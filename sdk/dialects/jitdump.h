@@ -80,6 +80,7 @@ class JitDumpReader {
   /// The process and the CPU (e_machine) that the header names; nothing before the header is read.
   std::optional<std::uint32_t> process() const noexcept { return process_; }
   std::uint32_t machine() const noexcept { return machine_; }
+  bool big_endian() const noexcept { return big_endian_; }
   std::size_t passed_by() const noexcept { return passed_by_; }
   /// This library has written the file (attach_perf()): its records are procedures already.
   bool is_own() const noexcept { return is_own_; }

@@ -24,7 +24,7 @@ void declare(CLI::App& app, Parsed& parsed) {
       "Exit status: 0 all stacks are whole, 1 one is cut short or a description disagrees with its code, 2 usage, 3 a "
       "target or thread is not there, 4 output cannot be written.");
   app.add_option("PID", parsed.arguments,
-                 "Processes; with --core, the file of its program; with --check, also ELF files")
+                 "Processes; with --core, the file of its program; with --check, also ELF files and jitdumps")
       ->type_name("");
   app.add_option("--core", options.core, "Stacks of a core file")->type_name("FILE");
   app.add_option("--perf", options.perf, "Stacks of the samples of perf record --call-graph dwarf")->type_name("FILE");

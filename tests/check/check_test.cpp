@@ -253,7 +253,12 @@ const Case k_cases[] = {
      "+0: cfa=sp",
      {"0x4: the row says x30=same, but x30 was overwritten, since the instruction at 0x0"}},
     {"NoRow", &arch::x86_64, "90 nop\nc3 ret", "", {"0x0: cannot tell: the description has no row there"}, 1},
-    {"OtherCpu", &arch::riscv, "82 80 ret", "+0: cfa=sp", {"0x0: cannot tell: instructions of this CPU are not read"}},
+    {"OtherCpu", &arch::riscv, "82 80 ret", "+0: cfa=sp", {"0x0: cannot tell: code of this CPU is not checked"}},
+    {"X86OfFourByteWords",
+     &arch::x86,
+     "53 push ebx\n5b pop ebx\nc3 ret",
+     "+0: cfa=esp+4 ra=[cfa-4]",
+     {"0x0: cannot tell: code of this CPU is not checked"}},
 };
 
 class Checked : public testing::TestWithParam<Case> {};

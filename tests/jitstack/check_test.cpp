@@ -15,6 +15,7 @@
 #include "jitunwind/unwind_core/check/check.h"
 #include "tests/jitstack/jitstack_runs.h"
 #include "tests/jitstack/json_keys.h"
+#include "tests/listen/dump_writer.h"
 #include "tests/support/failing_memory.h"
 #include "tests/support/texts.h"
 
@@ -129,14 +130,14 @@ TEST(JitstackCheck, FindsWhatIsWrongInAFileOfAarch64) {
   expect_found(for_machine(DESCRIBED_WRONGLY_A64, EM_AARCH64, folder / "a64.so"), {}, false);
 }
 
-TEST(JitstackCheck, SaysThatItCannotTellOfCpusWhoseInstructionsAreNotRead) {
+TEST(JitstackCheck, SaysThatItCannotTellOfOtherCpus) {
   const TemporaryFolder folder;
   const std::string file = for_machine(DESCRIBED_WRONGLY_A64, EM_RISCV, folder / "riscv.so");
   const Json target = json_of_check("'" + file + "'", 0)["targets"].at(0);
   EXPECT_EQ(target["cpu"], "riscv64");
   const Json& module = target["modules"].at(0);
   EXPECT_EQ(module["undecided"], module["checked"]);
-  EXPECT_EQ(module["reasons"], Json({{"instructions of this CPU are not read", module["checked"]}}));
+  EXPECT_EQ(module["reasons"], Json({{"code of this CPU is not checked", module["checked"]}}));
 }
 
 TEST(JitstackCheck, WritesTextForPeople) {
@@ -222,6 +223,8 @@ TEST(JitstackCheck, SaysWhichFilesCannotBeChecked) {
   const TemporaryFolder folder;
   std::ofstream(folder / "text") << "no ELF file";
   std::ofstream(folder / "empty");
+  std::ofstream(folder / "jit-1.dump") << "no jitdump";
+  std::ofstream(folder / "jit-2.dump");
   std::string bytes = text_of_file(DESCRIBED_WRONGLY);
   const auto with_type = [&](std::uint16_t type, const std::string& name) {
     std::memcpy(&bytes[offsetof(Elf64_Ehdr, e_type)], &type, sizeof type);
@@ -235,9 +238,12 @@ TEST(JitstackCheck, SaysWhichFilesCannotBeChecked) {
       {"none", "no_such_file", ".*/none' cannot be read: No such file or directory\\."},
       {"empty", "no_such_file", ".*/empty' cannot be read: it is no file with contents\\."},
       {"text", "no_such_file", ".*/text' is no ELF file\\."},
-      {"object", "no_such_file", ".*/object' is not linked\\."},
+      {"object", "no_such_file", ".*/object' is not linked: it is an object for the linker, without addresses\\."},
       {"core", "no_such_file", ".*/core' is a core file: --core\\."},
       {".", "no_such_file", ".*/\\.' cannot be read: .*"},
+      {"jit-1.dump", "no_such_file", ".*/jit-1.dump' is no jitdump\\."},
+      {"jit-2.dump", "no_such_file", ".*/jit-2.dump' cannot be read: it is no file with contents\\."},
+      {"jit-3.dump", "no_such_file", ".*/jit-3.dump' cannot be read: No such file or directory\\."},
       {"unknown", "other_architecture", ".*/unknown' is of another architecture: .*"},
   };
   (void)for_machine(DESCRIBED_WRONGLY, EM_AVR, folder / "unknown");
@@ -268,37 +274,69 @@ TEST(JitstackCheck, RefusesOptionsOfWalks) {
   }
 }
 
+/// A dump of three functions: push rbx; pop rbx; ret. The rows of the second, at the place of the first, and of the
+/// third do not have the push. A fourth has no rows.
+std::string jitdump() {
+  constexpr Addr k_code = 0x7f00'0000'1000;
+  const Bytes code{0x53, 0x5b, 0xc3};
+  const Bytes right{0x41, 0x0e, 16, 0x83, 2, 0x41, 0x0e, 8};  // +1: cfa=rsp+16 rbx=[cfa-16]; +2: cfa=rsp+8
+  Bytes dump = dump_header();
+  dump.add(dump_frames(k_code, 3, right)).add(dump_loaded("right", k_code, code));
+  dump.add(dump_frames(k_code, 3, {})).add(dump_loaded("replaced", k_code, code));
+  dump.add(dump_moved(k_code, k_code + 0x100, 3)).add(dump_loaded("named", k_code + 0x200, code));
+  dump.add(dump_frames(k_code + 64, 3, {})).add(dump_loaded("wrong", k_code + 64, code));
+  return dump.string();
+}
+
+TEST(JitstackCheck, ChecksTheRecordsOfAJitdump) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "jit-4711.dump";
+  std::ofstream(path) << jitdump();
+  const Printed printed = jitstack("--check '" + path + "'");
+  EXPECT_EQ(printed.status, 1);
+  EXPECT_EQ(printed.err, "");
+  const std::string since = R"(: the row says cfa=rsp\+8, but rsp is cfa-16, since the instruction at 0x7f000000)";
+  expect_lines(printed.out,
+               {"file .*/jit-4711.dump, x86-64", "", ".*/jit-4711.dump", "  0x7f0000001000  disagrees  replaced",
+                "    0x7f0000001001" + since + "1000  53", "  0x7f0000001040  disagrees  wrong",
+                "    0x7f0000001041" + since + "1040  53", "  3 descriptions: 1 agree, 2 disagree, 0 undecided"});
+  if (k_is_sanitized) return;
+  const Json module = json_of_check("--run '" + path + "'", 1)["targets"].at(0)["modules"].at(0);
+  for (const Json& procedure : module["procedures"])
+    EXPECT_EQ(procedure["findings"].at(0)["run"]["result"], "wrong") << procedure;
+}
+
 /// Counts what a check visits.
 class Counter final : public jitunwind::jitstack::CodeVisitor {
  public:
-  explicit Counter(const Target& target) : target_(target) {}
+  explicit Counter(const jitunwind::jitstack::DescribedSource& source) : source_(source) {}
   void begin_module(const std::string&, std::uint64_t) override {}
   void visit(const jitunwind::jitstack::DescribedCode& code, std::uint64_t) override {
     ++count;
-    if (code.fde) (void)check(*code.fde, *code.context, target_.space().memory);
+    if (code.fde) (void)check(*code.fde, *code.context, source_.memory());
   }
   void visit_broken(Addr, const char*) override { ++broken; }
   std::size_t count = 0, broken = 0;
 
  private:
-  const Target& target_;
+  const jitunwind::jitstack::DescribedSource& source_;
 };
 
-/// Files are hostile: cut off anywhere, and with any byte changed.
-TEST(JitstackCheck, ReadsDamagedFiles) {
-  const TemporaryFolder folder;
-  const std::string whole = text_of_file(DESCRIBED_WRONGLY), path = folder / "damaged";
+struct Looked {
   std::size_t opened = 0, visited = 0;
+};
+/// Checks a file of this name that is cut off anywhere, or has any byte changed.
+Looked look_at_damaged(const std::string& whole, const std::string& path, std::size_t step) {
+  Looked looked;
   const auto look_at = [&](const std::string& bytes) {
     std::ofstream(path) << bytes;
-    const auto target = jitunwind::jitstack::open_elf_file(path);
-    if (!target) return;
-    ++opened;
-    Counter counter(*target);
-    jitunwind::jitstack::visit_described_code(*target, counter);
-    visited += counter.count;
+    const auto source = jitunwind::jitstack::open_file(path);
+    if (!source) return;
+    ++looked.opened;
+    Counter counter(**source);
+    (*source)->visit(counter);
+    looked.visited += counter.count;
   };
-  const std::size_t step = k_is_sanitized ? 301 : 61;
   for (std::size_t size = 1; size < whole.size(); size += step) look_at(whole.substr(0, size));
   for (std::size_t at = 0; at < whole.size(); at += step)
     for (const char value : {'\x00', '\x7f', '\xff'}) {
@@ -306,8 +344,18 @@ TEST(JitstackCheck, ReadsDamagedFiles) {
       bytes[at] = value;
       look_at(bytes);
     }
-  EXPECT_GT(opened, 100u);
-  EXPECT_GT(visited, 1000u);
+  return looked;
+}
+
+/// Files are hostile.
+TEST(JitstackCheck, ReadsDamagedFiles) {
+  const TemporaryFolder folder;
+  const Looked files = look_at_damaged(text_of_file(DESCRIBED_WRONGLY), folder / "damaged", k_is_sanitized ? 301 : 61);
+  EXPECT_GT(files.opened, 100u);
+  EXPECT_GT(files.visited, 1000u);
+  const Looked dumps = look_at_damaged(jitdump(), folder / "jit-1.dump", 1);
+  EXPECT_GT(dumps.opened, 1000u);
+  EXPECT_GT(dumps.visited, 1000u);
 }
 
 }  // namespace

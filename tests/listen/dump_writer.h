@@ -27,12 +27,13 @@ inline Bytes dump_line(Addr code, std::uint32_t line, std::string_view file) {
 }
 
 /// Makes call frame information for the code that is loaded next, as V8 writes it: relative to the place behind the
-/// code where perf puts it, and with a header of 20 bytes. The code begins with an instruction that saves a register.
-inline Bytes dump_frames(Addr code, std::uint64_t size) {
+/// code where perf puts it, and with a header of 20 bytes. The code begins with an instruction that saves a
+/// register unless `instructions` say otherwise.
+inline Bytes dump_frames(Addr code, std::uint64_t size, const Bytes& instructions = saved_register()) {
   CfiSection section(code + (size + 7) / 8 * 8);
   const Addr cie = section.cie(host_cie("zR", Bytes{0x1b}));
   const Addr begin_at = section.here() + 8;
-  section.fde(cie, section.bytes().u32(code - begin_at).u32(size).u8(0).add(saved_register()));
+  section.fde(cie, section.bytes().u32(code - begin_at).u32(size).u8(0).add(instructions));
   section.terminator();
   constexpr std::size_t k_header = 20;
   const Bytes frames = Bytes().add(section.data()).fill(k_header, 0);

@@ -27,7 +27,7 @@ enum class Verdict : std::uint8_t { agrees, cannot_tell, disagrees };
 /// The reason why a row cannot be compared.
 enum class CannotTell : std::uint8_t {
   none,
-  other_cpu,            ///< instructions of this CPU are not read
+  other_cpu,            ///< code of this CPU is not checked, only that of x86-64 and AArch64
   no_row,               ///< the description has no row there
   broken_row,           ///< the description cannot be read there
   expression,           ///< the row has an expression or a rule that is not followed

@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <vector>
 
-#include "jitunwind/sdk/demangled_p.h"
 #include "jitunwind/sdk/jitstack/check/check_output_p.h"
 #include "jitunwind/sdk/jitstack/check/described_code_p.h"
 #include "jitunwind/unwind_core/arch/instruction.h"
@@ -14,12 +13,12 @@ namespace {
 /// Checks the code that it visits.
 class Checker final : public CodeVisitor {
  public:
-  Checker(const Options& options, const Target& target, CheckOutput& output, Progress& progress)
-      : options_(options), target_(target), output_(output), progress_(progress) {}
+  Checker(const Options& options, DescribedSource& source, CheckOutput& output, Progress& progress)
+      : options_(options), source_(source), output_(output), progress_(progress) {}
 
   /// Returns whether some code disagrees with its description.
   bool run() {
-    visit_described_code(target_, *this);
+    source_.visit(*this);
     end_module();
     return disagrees_;
   }
@@ -37,9 +36,9 @@ class Checker final : public CodeVisitor {
     if (progress_.is_due())
       progress_.show((module_.empty() ? "JIT" : escaped(module_)) + ", " + std::to_string(done * 100 / size_) + " %, " +
                      std::to_string(tally_.all()) + " descriptions");
-    const CheckReport report = code.fde
-                                   ? check(*code.fde, *code.context, target_.space().memory)
-                                   : check({target_.arch(), code.code, target_.space().memory}, row_at_of_target());
+    const RowAt find_row = [this](Addr at, FrameRow& out) { return source_.find_row(at, out); };
+    const CheckReport report = code.fde ? check(*code.fde, *code.context, source_.memory())
+                                        : check({source_.arch(), code.code, source_.memory()}, find_row);
     SeenProcedure procedure{"", code.code, report.verdict, {}, report.has_more_findings};
     bool has_wrong = report.has_more_findings;
     for (const CheckFinding& finding : report.findings) {
@@ -52,7 +51,7 @@ class Checker final : public CodeVisitor {
     if (procedure.verdict == Verdict::disagrees && !has_wrong) procedure.verdict = Verdict::cannot_tell;
     count(report, procedure.verdict);
     if (procedure.findings.empty()) return;
-    procedure.name = name_of(code.code.begin);
+    procedure.name = source_.name_of(code.code.begin);
     progress_.clear();
     output_.procedure(procedure);
   }
@@ -88,39 +87,21 @@ class Checker final : public CodeVisitor {
     const Addr at = finding.range.begin;
     constexpr std::uint64_t k_longest = 1 << 24;
     std::vector<std::byte> bytes(static_cast<std::size_t>(std::min(code.code.size(), k_longest)));
-    bytes.resize(target_.space().memory.read(code.code.begin, bytes, window_));
+    bytes.resize(source_.memory().read(code.code.begin, bytes, window_));
     FrameRow row;
-    const bool has_row = code.fde ? bool(row_at(*code.fde, *code.context, at, row)) : find_row(at, row);
-    if (!has_row) return {ForcedRun::Result::not_run, "it has no row"};
-    return run_to(target_.arch(), code.code, bytes, finding.cause, at, row);
-  }
-
-  bool find_row(Addr at, FrameRow& out) {
-    const Found found = ask_row(at, out);
-    return found && *found;
-  }
-  Found ask_row(Addr at, FrameRow& out) {
-    Lookup lookup(target_.space(), CodeAddress::interrupted(at), window_);
-    return target_.space().find_row(lookup, out);
-  }
-  RowAt row_at_of_target() {
-    return [this](Addr at, FrameRow& out) { return ask_row(at, out); };
-  }
-
-  std::string name_of(Addr at) {
-    const auto ask = [&](std::span<char> into) -> std::optional<ProcedureName> {
-      Lookup lookup(target_.space(), CodeAddress::interrupted(at), window_);
-      ProcedureName name;
-      const Found found = target_.space().find_name(lookup, into, name);
-      return found && *found ? std::optional(name) : std::nullopt;
+    const auto finds_row = [&] {
+      const Found found = source_.find_row(at, row);
+      return found && *found;
     };
-    return whole_name(ask);
+    const bool has_row = code.fde ? bool(row_at(*code.fde, *code.context, at, row)) : finds_row();
+    if (!has_row) return {ForcedRun::Result::not_run, "it has no row"};
+    return run_to(source_.arch(), code.code, bytes, finding.cause, at, row);
   }
 
   std::string instruction_at(Addr at) {
     std::array<std::byte, 16> bytes{};
-    const std::size_t size = target_.space().memory.read(at, bytes, window_);
-    const Arch& arch = target_.arch();
+    const std::size_t size = source_.memory().read(at, bytes, window_);
+    const Arch& arch = source_.arch();
     const std::size_t length =
         arch.read_instruction ? arch.read_instruction(std::span(bytes).first(size), at).length : std::size_t{0};
     std::string text;
@@ -141,7 +122,7 @@ class Checker final : public CodeVisitor {
   }
 
   const Options& options_;
-  const Target& target_;
+  DescribedSource& source_;
   CheckOutput& output_;
   Progress& progress_;
   MemoryWindow window_;
@@ -153,6 +134,8 @@ class Checker final : public CodeVisitor {
 };
 
 class Checks {
+  using Opened = Result<std::unique_ptr<DescribedSource>, TargetError>;
+
  public:
   explicit Checks(const Options& options)
       : options_(options), output_(options.json ? check_json_output() : check_text_output(Colours(1), options.why)) {}
@@ -163,22 +146,28 @@ class Checks {
     for (const pid_t process : options_.processes)
       check({"", "", process},
             Target::attach(process, options_.hold ? Target::Hold::while_attached : Target::Hold::to_copy));
-    for (const std::string& file : options_.files) check({file, "", 0}, open_elf_file(file));
+    for (const std::string& file : options_.files) check({file, "", 0}, open_file(file));
     if (output_->end()) return status_;
     std::perror("jitstack: cannot write");
     return ExitStatus::not_written;
   }
 
  private:
-  void check(CheckedTarget checked, const Result<Target, TargetError>& target) {
-    if (!target) {
-      progress_.say(target.error().text());
-      output_->failed(checked, target.error());
-      return worse(ExitStatus::no_target);
-    }
-    if (checked.file.empty()) checked.process = target->process();
-    output_->begin_target(checked, target->arch());
-    if (Checker(options_, *target, *output_, progress_).run()) worse(ExitStatus::cut_short);
+  void check(CheckedTarget checked, Result<Target, TargetError> target) {
+    if (!target) return fail(checked, target.error());
+    checked.process = target->process();
+    check(checked, Opened(source_of(std::move(*target))));
+  }
+  void check(const CheckedTarget& checked, const Opened& opened) {
+    if (!opened) return fail(checked, opened.error());
+    DescribedSource& source = **opened;
+    output_->begin_target(checked, source.arch());
+    if (Checker(options_, source, *output_, progress_).run()) worse(ExitStatus::cut_short);
+  }
+  void fail(const CheckedTarget& checked, const TargetError& error) {
+    progress_.say(error.text());
+    output_->failed(checked, error);
+    worse(ExitStatus::no_target);
   }
   void worse(ExitStatus status) { status_ = std::max(status_, status); }
 

@@ -1,9 +1,12 @@
 #include "jitunwind/sdk/jitstack/check/described_code_p.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <vector>
 
+#include "jitunwind/sdk/demangled_p.h"
+#include "jitunwind/sdk/dialects/jitdump.h"
 #include "jitunwind/unwind_core/sources/cfi/fde_table.h"
 
 namespace jitunwind::jitstack {
@@ -14,9 +17,9 @@ constexpr std::uint64_t k_most_of_section = std::uint64_t{1} << 30;
 /// Addresses of JITs' code that no description covers and that are asked about.
 constexpr std::uint64_t k_most_misses = std::uint64_t{1} << 22;
 
-class Visit {
+class TargetVisit {
  public:
-  Visit(const Target& target, CodeVisitor& visitor) : target_(target), visitor_(visitor) {}
+  TargetVisit(const Target& target, CodeVisitor& visitor) : target_(target), visitor_(visitor) {}
 
   void run() {
     // A core file does not tell which mappings are executable.
@@ -72,23 +75,21 @@ class Visit {
     return {copy, at};
   }
 
-  /// A range may be one procedure, or have a table with many. Between these is padding, which no
-  /// description covers.
+  /// A range may be one procedure, or have a table with many.
   void visit_jit_code() {
     std::vector<AddrRange> code = target_.jit_code();
     if (code.empty()) return;
-    std::uint64_t size = 0, done = 0, misses = 0;
+    std::uint64_t size = 0, done = 0, misses = k_most_misses;
     for (const AddrRange& range : code) size += range.size();
     visitor_.begin_module("", size);
     std::set<Addr> visited;
     for (const AddrRange& range : code) {
-      for (Addr at = range.begin; at < range.end;) {
-        const AddrRange procedure = procedure_at(at);
-        if (!procedure.empty() && visited.insert(procedure.begin).second)
-          visitor_.visit({procedure, nullptr, nullptr}, done + (at - range.begin));
-        if (procedure.empty() && ++misses == k_most_misses) return;
-        at = procedure.empty() ? at + 1 : procedure.end;
-      }
+      const auto visit = [&](const AddrRange& procedure) {
+        if (visited.insert(procedure.begin).second) visitor_.visit({procedure, nullptr, nullptr}, done);
+      };
+      if (!for_each_procedure(
+              range, misses, [this](Addr at) { return procedure_at(at); }, visit))
+        return;
       done += range.size();
     }
   }
@@ -97,7 +98,7 @@ class Visit {
     Lookup lookup(target_.space(), CodeAddress::interrupted(at), window_);
     ProcedureInfo info;
     const Found found = target_.space().find_procedure(lookup, info);
-    return found && *found && info.range.contains(at) ? info.range : AddrRange{};
+    return found && *found ? info.range : AddrRange{};
   }
 
   const Target& target_;
@@ -106,8 +107,40 @@ class Visit {
   std::set<Addr> modules_;
 };
 
+class TargetSource final : public DescribedSource {
+ public:
+  explicit TargetSource(Target target) : target_(std::move(target)) {}
+  const Arch& arch() const override { return target_.arch(); }
+  const Memory& memory() const override { return target_.space().memory; }
+  Found find_row(Addr at, FrameRow& out) override {
+    Lookup lookup(target_.space(), CodeAddress::interrupted(at), window_);
+    return target_.space().find_row(lookup, out);
+  }
+  std::string name_of(Addr at) override {
+    const auto ask = [&](std::span<char> into) -> std::optional<ProcedureName> {
+      Lookup lookup(target_.space(), CodeAddress::interrupted(at), window_);
+      ProcedureName name;
+      const Found found = target_.space().find_name(lookup, into, name);
+      return found && *found ? std::optional(name) : std::nullopt;
+    };
+    return whole_name(ask);
+  }
+  void visit(CodeVisitor& visitor) override { TargetVisit(target_, visitor).run(); }
+
+ private:
+  Target target_;
+  MemoryWindow window_;
+};
+
 }  // namespace
 
-void visit_described_code(const Target& target, CodeVisitor& visitor) { Visit(target, visitor).run(); }
+std::unique_ptr<DescribedSource> source_of(Target target) { return std::make_unique<TargetSource>(std::move(target)); }
+
+Result<std::unique_ptr<DescribedSource>, TargetError> open_file(const std::string& path) {
+  if (is_jitdump(path)) return open_jitdump(path);
+  auto target = open_elf_file(path);
+  if (!target) return target.error();
+  return source_of(std::move(*target));
+}
 
 }  // namespace jitunwind::jitstack

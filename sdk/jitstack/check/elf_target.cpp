@@ -9,10 +9,6 @@
 namespace jitunwind::jitstack {
 namespace {
 
-TargetError unfit(const std::string& path, const std::string& why) {
-  return {TargetError::Reason::no_such_file, "'" + path + "' " + why + ".", ""};
-}
-
 /// The parts of segments that the file has. Data that a loader would change are those of the file, too.
 std::vector<Mapping> mappings_of(const ElfImage& image, const std::string& path) {
   std::vector<Mapping> mappings;
@@ -35,13 +31,17 @@ std::vector<Mapping> mappings_of(const ElfImage& image, const std::string& path)
 
 }  // namespace
 
+TargetError unfit(const std::string& path, const std::string& why) {
+  return {TargetError::Reason::no_such_file, "'" + path + "' " + why + ".", ""};
+}
+
 Result<Target, TargetError> open_elf_file(const std::string& path) {
   const auto file = make_mapped<FileParts>(path.c_str());
   if (!file || !file->is_open()) return unfit(path, "cannot be read: " + why_unreadable(path));
   const auto image = ElfImage::parse(*file);
   if (!image) return unfit(path, "is no ELF file");
   if (image->type() == ET_CORE) return unfit(path, "is a core file: --core");
-  if (image->type() == ET_REL) return unfit(path, "is not linked");
+  if (image->type() == ET_REL) return unfit(path, "is not linked: it is an object for the linker, without addresses");
   const Arch* const arch = find_arch(image->machine(), image->big_endian());
   if (!arch || !image->is_of(*arch)) return no_table("'" + path + "'", image->machine(), image->is_64());
   Sample sample;

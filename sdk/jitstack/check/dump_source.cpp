@@ -1,0 +1,95 @@
+// Jitdumps as files: each record is code with its bytes, its name and its call frame information.
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "jitunwind/sdk/dialects/frames/dumped_frames.h"
+#include "jitunwind/sdk/dialects/jitdump.h"
+#include "jitunwind/sdk/jitstack/check/described_code_p.h"
+#include "jitunwind/sdk/targets/target_impl_p.h"
+#include "jitunwind/unwind_core/memory/bytes.h"
+
+namespace jitunwind::jitstack {
+namespace {
+
+/// Addresses of a record's code that no description covers and that are asked about.
+constexpr std::uint64_t k_most_misses = JitDumpReader::k_longest;
+
+/// Code that was replaced by other code at its address is visited as well. Code that was moved is visited where it was
+/// first.
+class DumpSource final : public DescribedSource {
+ public:
+  DumpSource(std::string path, const Arch& arch) : path_(std::move(path)), arch_(arch) {}
+  const Arch& arch() const override { return arch_; }
+  const Memory& memory() const override { return memory_; }
+  Found find_row(Addr at, FrameRow& out) override { return frames_.find_row(code_, at, arch_, out); }
+  std::string name_of(Addr) override { return name_; }
+
+  void visit(CodeVisitor& visitor) override {
+    visitor_ = &visitor;
+    std::ifstream file(path_, std::ios::binary | std::ios::ate);
+    visitor.begin_module(path_, static_cast<std::uint64_t>(std::max<std::streamoff>(file.tellg(), 0)));
+    file.seekg(0);
+    JitDumpReader reader;
+    std::vector<char> piece(k_piece);
+    for (bool is_dump = true; is_dump && file;) {
+      file.read(piece.data(), k_piece);
+      const auto got = static_cast<std::size_t>(file.gcount());
+      const auto take = [this](const JitDumpRecord& record) { visit(record); };
+      is_dump = bool(reader.read(std::as_bytes(std::span(piece).first(got)), take));
+      done_ += got;
+    }
+  }
+
+ private:
+  static constexpr std::size_t k_piece = std::size_t{1} << 16;
+
+  void visit(const JitDumpRecord& record) {
+    if (record.kind != JitDumpRecord::Kind::load || record.frames.empty()) return;
+    code_ = record.code;
+    name_ = record.name;
+    frames_ = DumpedFrames(record);
+    memory_ = BytesMemory({{record.code.begin, record.bytes}});
+    const auto find = [this](Addr at) {
+      ProcedureInfo info;
+      const Found found = frames_.find_procedure(code_, at, arch_, info);
+      return found && *found ? info.range : AddrRange{};
+    };
+    std::uint64_t misses = k_most_misses;
+    (void)for_each_procedure(code_, misses, find, [this](const AddrRange& procedure) {
+      visitor_->visit({procedure, nullptr, nullptr}, done_);
+    });
+  }
+
+  std::string path_;
+  const Arch& arch_;
+  CodeVisitor* visitor_ = nullptr;
+  std::uint64_t done_ = 0;
+  // These belong to the record that is visited.
+  AddrRange code_{};
+  std::string name_;
+  DumpedFrames frames_;
+  BytesMemory memory_{{}};
+};
+
+}  // namespace
+
+Result<std::unique_ptr<DescribedSource>, TargetError> open_jitdump(const std::string& path) {
+  std::array<char, 256> head{};
+  std::ifstream file(path, std::ios::binary);
+  file.read(head.data(), head.size());
+  if (file.gcount() == 0) return unfit(path, "cannot be read: " + why_unreadable(path));
+  JitDumpReader reader;
+  const auto pass = [](const JitDumpRecord&) {};
+  const auto got = static_cast<std::size_t>(file.gcount());
+  if (!reader.read(std::as_bytes(std::span(head).first(got)), pass) || !reader.process())
+    return unfit(path, "is no jitdump");
+  const Arch* const arch = find_arch(reader.machine(), reader.big_endian());
+  if (!arch) return no_table("'" + path + "'", reader.machine(), true);
+  return std::unique_ptr<DescribedSource>(std::make_unique<DumpSource>(path, *arch));
+}
+
+}  // namespace jitunwind::jitstack
