@@ -19,7 +19,6 @@
 
 #include "bench/baseline.h"
 #include "bench/contenders.h"
-#include "bench/plot.h"
 #include "bench/report.h"
 #include "bench/tables.h"
 
@@ -256,17 +255,28 @@ bench::Ratios ratios(const Options& options, const Results& results) {
   return all;
 }
 
+/// Returns the lines of the report that show the plots, which gnuplot draws.
+std::string draw_plots(const std::filesystem::path& folder, const Results& results) {
+  json plots = json::array();
+  std::string shown;
+  for (const bench::Plot& plot : bench::plots()) {
+    json lines = json::array();
+    for (const bench::Line& line : results.lines(plot.row_prefix))
+      lines.push_back({{"name", line.name}, {"points", line.points}});
+    if (lines.empty()) continue;
+    plots.push_back({{"file", plot.file}, {"title", plot.title}, {"x_title", plot.x_title}, {"lines", lines}});
+    shown += "![" + plot.title + "](" + plot.file + ")\n\n";
+  }
+  std::ofstream(folder / "plots.json") << plots.dump(1) << "\n";
+  const std::string command = BENCH_PLOTS " '" + (folder / "plots.json").string() + "' '" + folder.string() + "'";
+  return std::system(command.c_str()) == 0 ? shown : "No plots: gnuplot is not installed.\n\n";
+}
+
 void write_report(const Options& options, const Results& results) {
   const std::filesystem::path folder = options.report;
   std::filesystem::create_directories(folder);
   std::ofstream report(folder / "report.md");
-  report << "# What unwinding costs\n\n" << what_is_shown(options);
-  for (const bench::Plot& plot : bench::plots()) {
-    const std::string drawn = bench::svg_plot(plot.title, plot.x_title, results.lines(plot.row_prefix));
-    if (drawn.empty()) continue;
-    std::ofstream(folder / plot.file) << drawn;
-    report << "![" << plot.title << "](" << plot.file << ")\n\n";
-  }
+  report << "# What unwinding costs\n\n" << what_is_shown(options) << draw_plots(folder, results);
   for (const bench::TableOptions& table : tables(options)) report << results.table(table).markdown();
   std::cout << "Report: " << (folder / "report.md").string() << "\n";
 }

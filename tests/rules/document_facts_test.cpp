@@ -63,12 +63,18 @@ TEST(DocumentFacts, EveryPictureIsShown) {
   std::string pages;
   for (const SourceFile& page : rules::documents()) pages += rules::joined(page.lines);
   std::size_t pictures = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(k_root / "docs/pictures")) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(k_root / "docs/pictures")) {
     if (entry.path().extension() != ".svg") continue;
     ++pictures;
-    EXPECT_NE(pages.find("pictures/" + entry.path().filename().string() + ")"), std::string::npos) << entry.path();
+    const std::string named = std::filesystem::relative(entry.path(), k_root / "docs").string() + ")";
+    EXPECT_NE(pages.find(named), std::string::npos) << entry.path();
   }
   EXPECT_GE(pictures, 4u);
+}
+
+TEST(DocumentFacts, PlotsAreThoseOfTheBaseline) {
+  const std::string bench = (k_root / "bench").string(), plots = (k_root / "docs/pictures/benchmarks").string();
+  EXPECT_EQ(output_of(bench + "/plots.py --baseline --check " + bench + "/baseline.json " + plots + " 2>&1"), "");
 }
 
 /// Returns "0.13 to 0.43": the least and the most, each with two digits, or with all digits beyond 100.
