@@ -86,6 +86,17 @@ void compare_segments(const std::string& path, const Lines& lines, const ElfImag
   compared.segments += count;
 }
 
+/// The next column of a symbol's line. readelf writes a value that has no name in several words: "<OS specific>: 10" for
+/// the binding STB_GNU_UNIQUE in a file whose EI_OSABI is not ELFOSABI_GNU, as other linkers than GNU ld leave it.
+std::string next_column(std::istream& in) {
+  std::string word, more;
+  in >> word;
+  if (word.empty() || word.front() != '<') return word;
+  while (word.back() != ':' && in >> more) word += " " + more;
+  in >> more;
+  return word + " " + more;
+}
+
 /// "Symbol table '.symtab' contains 8 entries:", a line of titles, then
 /// "     7: 0000000000001020    16 FUNC    GLOBAL DEFAULT   12 name@VERSION".
 void compare_symbols(const std::string& path, const Lines& lines, const std::string& table, const ElfSymbols& symbols,
@@ -101,8 +112,9 @@ void compare_symbols(const std::string& path, const Lines& lines, const std::str
     const ElfSymbol s = symbols[count++];
     std::istringstream in(line.substr(colon + 1));
     Addr value = 0;
-    std::string size, type, binding, visibility, section, name;
-    in >> std::hex >> value >> size >> type >> binding >> visibility >> section >> name;
+    in >> std::hex >> value;
+    const std::string size = next_column(in), type = next_column(in), binding = next_column(in),
+                      visibility = next_column(in), section = next_column(in), name = next_column(in);
     EXPECT_EQ(s.value, value) << line;
     EXPECT_EQ(s.size, std::stoull(size, nullptr, 0)) << line;
     if (section.find_first_not_of("0123456789") == std::string::npos) {
