@@ -86,8 +86,8 @@ void compare_segments(const std::string& path, const Lines& lines, const ElfImag
   compared.segments += count;
 }
 
-/// The next column of a symbol's line. readelf writes a value that has no name in several words: "<OS specific>: 10" for
-/// the binding STB_GNU_UNIQUE in a file whose EI_OSABI is not ELFOSABI_GNU, as other linkers than GNU ld leave it.
+/// The next column of a symbol's line. readelf writes a value that has no name in several words: "<OS specific>: 10"
+/// for the binding STB_GNU_UNIQUE in a file whose EI_OSABI is not ELFOSABI_GNU, as other linkers than GNU ld leave it.
 std::string next_column(std::istream& in) {
   std::string word, more;
   in >> word;
