@@ -43,6 +43,13 @@ bool is_in_module(Addr at) noexcept {
   return local_modules().find(at, module);
 }
 
+/// The C library's functions take the dynamic linker's lock, also to answer that they know nothing of code outside of
+/// files. A handler that interrupted them while they take it would wait for ever.
+bool may_be_in_module(const void* at) noexcept {
+  ModuleVersion version;
+  return find_module_version(address_of(at), version);
+}
+
 /// A handler that interrupts a cancellation would otherwise wait for it, if the name cannot be read.
 constexpr unsigned k_most_tries = 100;
 
@@ -91,7 +98,7 @@ int answer(const void* address, Dl_info* info, Next next) noexcept {
     const char* const name = symbol.name.empty() ? nullptr : lasting_name(symbol.name);
     known.name = name == nullptr ? std::string_view() : name;
   });
-  if (!is_known) return next();
+  if (!is_known) return may_be_in_module(address) ? next() : 0;
   if (!known.is_in_file || next() == 0) *info = {no_file, pointer_to(known.start), nullptr, nullptr};
   if (known.name.empty()) return 1;
   info->dli_sname = known.name.data();
@@ -221,7 +228,7 @@ extern "C" {
   for (int i = 0; i < size; ++i) {
     const auto write = [&](const jitunwind::Parts& parts) { jitunwind::write_text(parts, fd); };
     if (jitunwind::with_text(addresses[i], "[", write)) continue;
-    if (next != nullptr)
+    if (next != nullptr && jitunwind::may_be_in_module(addresses[i]))
       next(&addresses[i], 1, fd);
     else
       jitunwind::Line().text("[").hex(jitunwind::address_of(addresses[i])).text("]").write_to(fd);

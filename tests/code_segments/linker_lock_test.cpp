@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "tests/code_segments/committed.h"
+#include "tests/code_segments/in_constructor.h"
 #include "tests/code_segments/symbols_of.h"
 #include "tests/support/command.h"
 
@@ -23,23 +24,6 @@ namespace jitunwind::test {
 namespace {
 
 using namespace std::chrono_literals;
-
-std::function<void()> in_constructor;
-void called_in_constructor() { in_constructor(); }
-
-/// Runs it in the constructor of a library.
-void construct(const std::function<void()>& action) {
-  bool is_called = false;
-  in_constructor = [&] { action(), is_called = true; };
-  std::array<char, 32> address{};
-  std::snprintf(address.data(), address.size(), "%jx",
-                static_cast<std::uintmax_t>(reinterpret_cast<std::uintptr_t>(&called_in_constructor)));
-  ::setenv("CALLED_IN_CONSTRUCTOR", address.data(), 1);
-  void* const library = ::dlopen(JITUNWIND_CONSTRUCTOR, RTLD_NOW | RTLD_LOCAL);
-  ASSERT_NE(library, nullptr) << ::dlerror();
-  EXPECT_TRUE(is_called);
-  EXPECT_EQ(::dlclose(library), 0);
-}
 
 /// Runs it while libraries are iterated over.
 void iterate(std::function<void()> action) {

@@ -7,15 +7,19 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <cstring>
+#include <future>
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "jitunwind/adapters/code_segments/code_segments.h"
 #include "jitunwind/sdk/walk.h"
 #include "tests/code_segments/committed.h"
+#include "tests/code_segments/in_constructor.h"
 #include "tests/support/counted_allocations.h"
 #include "tests/support/jit_frame.h"
 
@@ -106,6 +110,30 @@ TEST(Symbolizers, OtherCodeIsTheCLibrarys) {
   const Texts expected(own(::backtrace_symbols, "backtrace_symbols")(addresses.data(), 3), &std::free);
   const auto texts = texts_of(addresses);
   for (std::size_t i = 0; i != 3; ++i) EXPECT_EQ(texts[i], expected.get()[i]);
+}
+
+/// A handler may have interrupted the C library while it takes the dynamic linker's lock, and would wait for ever. Here
+/// another thread has the lock.
+TEST(Symbolizers, CodeOutsideOfFilesNeedsNoLockOfTheDynamicLinker) {
+  const JitFrame frame;
+  const std::vector<void*> addresses{at(frame.return_address()), at(frame.start() + frame.size() + 1)};
+  std::promise<std::string> named;
+  std::thread asks;
+  construct([&] {
+    asks = std::thread([&] {
+      Dl_info info{};
+      std::string text;
+      for (void* const address : addresses) text += std::to_string(::dladdr(address, &info)) + " ";
+      named.set_value(text + written_of(addresses));
+    });
+    auto answer = named.get_future();
+    const bool is_answered = answer.wait_for(std::chrono::seconds(20)) == std::future_status::ready;
+    ASSERT_TRUE(is_answered) << "the thread waits for the dynamic linker";
+    const std::string text = answer.get();
+    EXPECT_EQ(text.rfind("1 0 [jit](jit_frame+", 0), 0u) << text;
+    EXPECT_NE(text.find("]\n[0x"), std::string::npos) << text;
+  });
+  asks.join();
 }
 
 std::vector<void*> listed;
