@@ -87,7 +87,8 @@ class ToldMistakes {
   bool add(std::uint64_t mistake) noexcept {
     for (std::size_t i = 0; i < k_tries; ++i) {
       std::uint64_t known = 0;
-      if (told_[(mistake + i) % told_.size()].compare_exchange_strong(known, mistake)) return true;
+      if (told_[static_cast<std::size_t>((mistake + i) % told_.size())].compare_exchange_strong(known, mistake))
+        return true;
       if (known == mistake) return false;
     }
     return true;

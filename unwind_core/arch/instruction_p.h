@@ -26,7 +26,7 @@ inline MachineInstruction that_writes(std::uint32_t registers) noexcept {
 }
 
 [[gnu::visibility("default")]] MachineInstruction read_x86_instruction(std::span<const std::byte> bytes, Addr at) noexcept;
-MachineInstruction read_x86_64_instruction(std::span<const std::byte> bytes, Addr at) noexcept;
+[[gnu::visibility("default")]] MachineInstruction read_x86_64_instruction(std::span<const std::byte> bytes, Addr at) noexcept;
 [[gnu::visibility("default")]] MachineInstruction read_a64_instruction(std::span<const std::byte> bytes, Addr at) noexcept;
 
 }  // namespace jitunwind::arch
