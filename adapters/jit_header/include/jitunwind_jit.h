@@ -2,20 +2,19 @@
    into the JIT's own sources. It is C99 and C++17, and links nothing: the library is found at run time. C libraries
    before glibc 2.34 have dlopen() in -ldl. docs/jit_header.md has the manual.
 
-   A call is three instructions if there is no library: a load, a test, a branch. The first call of a program or shared
-   object looks for one that is loaded. Else JITUNWIND=1 or JITUNWIND=/path/to/library in the environment loads one,
-   except in setuid programs. JITUNWIND=0 uses none. JITUNWIND=late and ju_jit_keep() keep announcements until a library
-   comes. If there is no library, then that is final until ju_jit_look() looks again.
+   A call is three instructions if there is no library. The first one of a program or shared object looks for one that
+   is loaded. Else JITUNWIND=1 or JITUNWIND=/path/to/library in the environment loads one, except in setuid programs.
+   JITUNWIND=0 uses none. JITUNWIND=late and ju_jit_keep() keep announcements until a library comes. If there is no
+   library, then that is final until ju_jit_look() looks again.
 
    Results are JU_JIT_OK, a negative number of this header, or a positive ju_status of the library. All functions are
-   thread-safe for different code. They do no harm in signal handlers, except that calls that look for a library belong
-   elsewhere, as they may load it: the first one, and those that are kept.
+   thread-safe for different code. Calls that reach a library, look for one or are kept may allocate and load: handlers
+   that can interrupt malloc() or the dynamic linker must not make them. The library refuses handlers that interrupt it.
 
    SPDX-License-Identifier: MIT, https://spdx.org/licenses/MIT.html
    Copyright (c) 2026 The jitunwind authors */
 #ifndef JITUNWIND_JIT_H
 #define JITUNWIND_JIT_H
-
 #include <stddef.h>
 #include <stdint.h>
 #if defined(__linux__) && defined(__GNUC__) && !defined(JITUNWIND_JIT_OFF)
@@ -28,23 +27,22 @@
 #endif
 /* The version of this file. Libraries serve all versions up to their own. */
 #define JU_JIT_VERSION 1
-enum {
-  JU_JIT_OK = 0,
-  JU_JIT_NO_LIBRARY = -1,    /* no library is there: nothing was done */
-  JU_JIT_FULL = -2,          /* not kept for a later library: the bound is reached */
-  JU_JIT_OLD_LIBRARY = -3,   /* the library is older than this header */
-  JU_JIT_NOT_LOADED = -4,    /* the file cannot be loaded, or is no library of jitunwind */
-  JU_JIT_OTHER_LIBRARY = -5, /* another library serves this program or shared object already */
-  JU_JIT_SWITCHED_OFF = -6,  /* by JITUNWIND=0 */
-  JU_JIT_BUSY = -7,          /* another thread hands this code to a library that has just come: ask again */
-  JU_JIT_BAD_CODE = -8,      /* range, size of the structure or strings are wrong, or there is no frame */
-  JU_JIT_NOT_KNOWN = -9,     /* nothing that was announced */
-  JU_JIT_IN_HANDLER = 122    /* the library's: this signal handler has interrupted it */
-};
-
+/* clang-format off */
+#define JU_JIT_RESULTS(is)                                                                                     \
+  is(JU_JIT_OK, 0, "no error")                                                                                 \
+  is(JU_JIT_NO_LIBRARY, -1, "no library of jitunwind serves this program or shared object")                    \
+  is(JU_JIT_FULL, -2, "not kept for a later library: as much as there is room for is kept already")            \
+  is(JU_JIT_OLD_LIBRARY, -3, "the library is older than this program's copy of jitunwind_jit.h")               \
+  is(JU_JIT_NOT_LOADED, -4, "the file cannot be loaded, or is no library of jitunwind")                        \
+  is(JU_JIT_OTHER_LIBRARY, -5, "another library of jitunwind serves this program or shared object already")    \
+  is(JU_JIT_SWITCHED_OFF, -6, "switched off by JITUNWIND=0 in the environment")                                \
+  is(JU_JIT_BUSY, -7, "another thread hands this code to a library that has just come: ask again")             \
+  is(JU_JIT_BAD_CODE, -8, "the code's range, structure size or strings are wrong, or it has no frame")         \
+  is(JU_JIT_NOT_KNOWN, -9, "nothing that was announced")
+#define JU_JIT_CODE_OF(name, code, text) name = code,
+enum { JU_JIT_RESULTS(JU_JIT_CODE_OF) JU_JIT_IN_HANDLER = 122 /* the library's: this handler has interrupted it */ };
 /* An instruction's effect on the frame, by the names of functions in sdk/c/describe.h, and its arguments. */
 enum ju_jit_does {
-  /* clang-format off */
   JU_JIT_PUSH /* reg */, JU_JIT_PUSH_OTHER, JU_JIT_ENTER /* value */, JU_JIT_ALLOCATE /* value */,
   JU_JIT_SET_FRAME_POINTER /* reg := SP + value */, JU_JIT_MOVE_FRAME_POINTER /* reg, value */,
   JU_JIT_SAVE_AT_SP /* reg at [SP + value] */, JU_JIT_SAVE_AT_FP /* reg at [frame pointer + value] */,
@@ -61,8 +59,8 @@ enum ju_jit_does {
      instruction. */
   JU_JIT_SPILL_SP_REL, JU_JIT_ADD_TO_SP,
   JU_JIT_DOES_COUNT
-  /* clang-format on */
 };
+/* clang-format on */
 /* A register by its DWARF number; of x86-64 also by the number in instructions, rax = 0, rcx = 1, ... r15. */
 #define JU_JIT_X86_64(n) ((uint16_t)(0xfedcba9854673120u >> 4 * ((n)&15) & 15))
 /** An instruction and its effect. */
@@ -155,17 +153,18 @@ extern "C" {
 #define ju_jit_keep ju_jit_keep_1
 #define ju_jit_text ju_jit_text_1
 #define ju_jit_status_get ju_jit_status_get_1
+#define ju_jit_come ju_jit_come_1
 #define JU_JIT_LOAD(from) __atomic_load_n(&(from), __ATOMIC_SEQ_CST)
 #define JU_JIT_STORE(into, value) __atomic_store_n(&(into), value, __ATOMIC_SEQ_CST)
 #define JU_JIT_SWAP(word, from, to) __atomic_compare_exchange_n(word, from, to, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
-#define JU_JIT_ADD(to, value) (void)__atomic_fetch_add(&(to), value, __ATOMIC_SEQ_CST)
+#define JU_JIT_ADD(to, value) __atomic_fetch_add(&(to), value, __ATOMIC_SEQ_CST)
 
 typedef struct ju_jit_slot ju_jit_slot;
 typedef struct ju_jit_state {
   const ju_jit_table* now;     /* where calls go; null: nowhere */
   const ju_jit_table* library; /* null: none yet */
   ju_jit_slot* slots;          /* null: nothing was kept yet */
-  size_t mapped, lost, refused;
+  size_t mapped, lost, refused, turn;
   int keeps, is_told, refusal;
 } ju_jit_state;
 extern JU_JIT_ONCE ju_jit_state ju_jit_object;
@@ -179,6 +178,11 @@ JU_JIT_ONCE void ju_jit_keep(void);
 /* A result's meaning, in a sentence; never null. */
 JU_JIT_ONCE const char* ju_jit_text(int code);
 JU_JIT_ONCE void ju_jit_status_get(ju_jit_status* status);
+/* Libraries that are loaded later find this note of each object, and call the function: it is theirs alone. */
+JU_JIT_ONCE __attribute__((used)) void ju_jit_come(ju_jit_functions_t* functions);
+__asm__(
+    ".pushsection .note.jitunwind.jit,\"a\",%note\n.balign 4\n.long 10,4,1\n.asciz \"jitunwind\"\n.balign 4\n"
+    ".long ju_jit_come_1-.\n.popsection");
 
 #define JU_JIT_NOW __atomic_load_n(&ju_jit_object.now, __ATOMIC_RELAXED)
 #else /* Elsewhere nothing is announced. */
@@ -189,8 +193,7 @@ static inline int ju_jit_look(const char* path, ju_jit_error* error) {
 static inline void ju_jit_keep(void) {}
 static inline const char* ju_jit_text(int code) { return code == JU_JIT_OK ? "no error" : "not in this build"; }
 static inline void ju_jit_status_get(ju_jit_status* status) {
-  const ju_jit_status none = {0, 0, 0, 0, 0};
-  *status = none;
+  status->kept = status->lost = status->refused = status->library = 0, status->refusal = 0;
 }
 #endif
 
@@ -243,13 +246,13 @@ extern char* ju_jit_environment(const char* name) __asm__("secure_getenv");
 
 /* An announcement that is kept. `holder` is 0: free; taken: a thread works on it; waits: `copy` is the announcement;
    else the ju_jit_known of the library. There is no lock, which handlers and children of fork() could find held. */
-enum { JU_JIT_SLOTS = 4096, JU_JIT_SLOT_WORDS = 61, JU_JIT_MOST_MAPPED = 1 << 22, JU_JIT_LONGEST = 65536 };
+enum { JU_JIT_SLOTS = 4096, JU_JIT_SLOT_WORDS = 60, JU_JIT_MOST_MAPPED = 1 << 22, JU_JIT_LONGEST = 65536 };
 #define JU_JIT_TAKEN ((uintptr_t)1)
 #define JU_JIT_WAITS ((uintptr_t)2)
 struct ju_jit_slot {
   uintptr_t holder;
-  ju_jit_code* copy; /* in `words`, or a mapping */
-  size_t mapped;
+  ju_jit_code* copy;   /* in `words`, or a mapping */
+  size_t mapped, uses; /* a ju_jit_known is the slot's address and the uses modulo its size: an old one is told apart */
   uint64_t words[JU_JIT_SLOT_WORDS];
 };
 static inline int ju_jit_fail(ju_jit_error* error, int code, const char* text) {
@@ -303,7 +306,7 @@ static inline int ju_jit_take(ju_jit_slot* slot, uintptr_t holder) {
 }
 static inline void ju_jit_free_slot(ju_jit_slot* slot, uintptr_t holder) {
   if (slot->mapped != 0) munmap(slot->copy, slot->mapped);
-  JU_JIT_ADD(ju_jit_object.mapped, (size_t)0 - slot->mapped);
+  (void)JU_JIT_ADD(ju_jit_object.mapped, (size_t)0 - slot->mapped);
   slot->mapped = 0;
   JU_JIT_STORE(slot->holder, holder);
 }
@@ -313,13 +316,14 @@ static inline ju_jit_slot* ju_jit_find_slot(void) {
     const size_t size = JU_JIT_SLOTS * sizeof *slots;
     void* const made = mmap(NULL, size, PROT_READ | PROT_WRITE, JU_JIT_MAP, -1, 0);
     if (made == MAP_FAILED) return NULL;
-    if (JU_JIT_SWAP(&ju_jit_object.slots, &slots, (ju_jit_slot*)made))
-      slots = (ju_jit_slot*)made;
-    else
-      munmap(made, size);
+    if (!JU_JIT_SWAP(&ju_jit_object.slots, &slots, (ju_jit_slot*)made)) munmap(made, size);
+    slots = JU_JIT_LOAD(ju_jit_object.slots);
   }
-  for (size_t i = 0; i < JU_JIT_SLOTS; ++i)
-    if (JU_JIT_LOAD(slots[i].holder) == 0 && ju_jit_take(&slots[i], 0)) return &slots[i];
+  const size_t turn = JU_JIT_ADD(ju_jit_object.turn, 1); /* a slot is used again as late as possible */
+  for (size_t i = 0; i < JU_JIT_SLOTS; ++i) {
+    ju_jit_slot* const slot = &slots[(turn + i) % JU_JIT_SLOTS];
+    if (JU_JIT_LOAD(slot->holder) == 0 && ju_jit_take(slot, 0)) return (void)JU_JIT_ADD(slot->uses, 1), slot;
+  }
   return NULL;
 }
 /* Hands what was kept to the library. A slot that another thread works on is handed over by that thread. */
@@ -329,14 +333,11 @@ static inline void ju_jit_hand_over(const ju_jit_table* library) {
     ju_jit_known* known = NULL;
     if (!ju_jit_take(&slots[i], JU_JIT_WAITS)) continue;
     const int result = library->announce(slots[i].copy, &known, NULL);
-    if (result != JU_JIT_OK && result != JU_JIT_IN_HANDLER) {
-      JU_JIT_ADD(ju_jit_object.refused, 1);
-      JU_JIT_STORE(ju_jit_object.refusal, result);
-    }
-    if (result == JU_JIT_IN_HANDLER)
-      JU_JIT_STORE(slots[i].holder, JU_JIT_WAITS); /* the next ju_jit_look() does it */
-    else
-      ju_jit_free_slot(&slots[i], (uintptr_t)known);
+    const int again = result == JU_JIT_IN_HANDLER; /* the next ju_jit_look() does it */
+    if (result != JU_JIT_OK && !again) (void)JU_JIT_ADD(ju_jit_object.refused, 1);
+    if (result != JU_JIT_OK && !again) JU_JIT_STORE(ju_jit_object.refusal, result);
+    if (!again) ju_jit_free_slot(&slots[i], (uintptr_t)known);
+    if (again) JU_JIT_STORE(slots[i].holder, JU_JIT_WAITS);
   }
 }
 static inline int ju_jit_hold(const ju_jit_code* code, ju_jit_known** known, ju_jit_error* error) {
@@ -348,26 +349,27 @@ static inline int ju_jit_hold(const ju_jit_code* code, ju_jit_known** known, ju_
     const int has_room = JU_JIT_LOAD(ju_jit_object.mapped) + size <= JU_JIT_MOST_MAPPED;
     copy = has_room ? mmap(NULL, size, PROT_READ | PROT_WRITE, JU_JIT_MAP, -1, 0) : MAP_FAILED;
     slot->mapped = copy == MAP_FAILED ? 0 : size;
-    JU_JIT_ADD(ju_jit_object.mapped, slot->mapped);
+    (void)JU_JIT_ADD(ju_jit_object.mapped, slot->mapped);
     if (copy == MAP_FAILED) JU_JIT_STORE(slot->holder, (uintptr_t)0);
   }
   if (copy == NULL || copy == MAP_FAILED) {
-    JU_JIT_ADD(ju_jit_object.lost, 1);
+    (void)JU_JIT_ADD(ju_jit_object.lost, 1);
     return ju_jit_fail(error, JU_JIT_FULL, NULL);
   }
+  ju_jit_known* const mine = (ju_jit_known*)((char*)slot + slot->uses % sizeof *slot);
   slot->copy = (ju_jit_code*)copy;
   ju_jit_copy(code, (char*)copy);
   JU_JIT_STORE(slot->holder, JU_JIT_WAITS);
-  if (known != NULL) *known = (ju_jit_known*)slot;
+  if (known != NULL) *known = mine;
   const ju_jit_table* const library = JU_JIT_LOAD(ju_jit_object.library);
   if (library != NULL) ju_jit_hand_over(library); /* it came meanwhile */
   return JU_JIT_OK;
 }
-static inline int ju_jit_give_up_slot(ju_jit_slot* slot, ju_jit_error* error) {
+static inline int ju_jit_give_up_slot(ju_jit_slot* slot, size_t use, ju_jit_error* error) {
   const ju_jit_table* const library = JU_JIT_LOAD(ju_jit_object.library);
   uintptr_t holder = JU_JIT_LOAD(slot->holder);
   for (int i = 0; i < 1000 && holder == JU_JIT_TAKEN; ++i, holder = JU_JIT_LOAD(slot->holder)) sched_yield();
-  if (holder == 0) return ju_jit_fail(error, JU_JIT_NOT_KNOWN, NULL);
+  if (holder == 0 || JU_JIT_LOAD(slot->uses) % sizeof *slot != use) return ju_jit_fail(error, JU_JIT_NOT_KNOWN, NULL);
   if (holder == JU_JIT_TAKEN || !ju_jit_take(slot, holder)) return ju_jit_fail(error, JU_JIT_BUSY, NULL);
   const int result = holder == JU_JIT_WAITS ? JU_JIT_OK : library->take_back((ju_jit_known*)holder, error);
   ju_jit_free_slot(slot, result == JU_JIT_IN_HANDLER ? holder : 0);
@@ -388,8 +390,8 @@ static inline int ju_jit_slow_take_back(ju_jit_known* known, ju_jit_error* error
   ju_jit_slot* const slots = JU_JIT_LOAD(ju_jit_object.slots);
   const uintptr_t at = (uintptr_t)known - (uintptr_t)slots;
   if (known == NULL) return JU_JIT_OK;
-  if (slots != NULL && at < JU_JIT_SLOTS * sizeof *slots && at % sizeof *slots == 0)
-    return ju_jit_give_up_slot((ju_jit_slot*)known, error);
+  if (slots != NULL && at < JU_JIT_SLOTS * sizeof *slots)
+    return ju_jit_give_up_slot(slots + at / sizeof *slots, at % sizeof *slots, error);
   const ju_jit_table* const library = ju_jit_found();
   return library != NULL ? library->take_back(known, error) : ju_jit_fail(error, JU_JIT_NOT_KNOWN, NULL);
 }
@@ -409,20 +411,10 @@ JU_JIT_ONCE ju_jit_table ju_jit_slow = {
     sizeof(ju_jit_table), 0, ju_jit_slow_announce, ju_jit_slow_take_back, ju_jit_slow_forget, ju_jit_slow_allocate,
     ju_jit_slow_commit, ju_jit_slow_release, NULL};
 /* clang-format on */
-JU_JIT_ONCE ju_jit_state ju_jit_object = {&ju_jit_slow, NULL, NULL, 0, 0, 0, 0, 0, 0};
+JU_JIT_ONCE ju_jit_state ju_jit_object = {&ju_jit_slow, NULL, NULL, 0, 0, 0, 0, 0, 0, 0};
 JU_JIT_ONCE const char* ju_jit_text(int code) {
-  static const char* const own[] = {
-      "no error",
-      "no library of jitunwind serves this program or shared object",
-      "not kept for a later library: as much as there is room for is kept already",
-      "the library is older than this program's copy of jitunwind_jit.h",
-      "the file cannot be loaded, or is no library of jitunwind",
-      "another library of jitunwind serves this program or shared object already",
-      "switched off by JITUNWIND=0 in the environment",
-      "another thread hands this code to a library that has just come: ask again",
-      "the code's range, structure size or strings are wrong, or it has no frame",
-      "nothing that was announced",
-  };
+#define JU_JIT_TEXT_OF(name, code, text) text,
+  static const char* const own[] = {JU_JIT_RESULTS(JU_JIT_TEXT_OF)};
   const ju_jit_table* const library = JU_JIT_LOAD(ju_jit_object.library);
   if (code <= 0 && code >= JU_JIT_NOT_KNOWN) return own[-code];
   return library != NULL ? library->text(code) : "error of a library that is not there";
@@ -442,10 +434,8 @@ JU_JIT_ONCE void ju_jit_keep(void) {
   JU_JIT_STORE(ju_jit_object.keeps, 1);
   if (JU_JIT_LOAD(ju_jit_object.library) == NULL) JU_JIT_STORE(ju_jit_object.now, &ju_jit_slow);
 }
-static inline int ju_jit_serve(void* found, ju_jit_error* error) {
-  ju_jit_functions_t* functions = NULL;
+static inline int ju_jit_serve(ju_jit_functions_t* functions, ju_jit_error* error) {
   const ju_jit_table* before = NULL;
-  memcpy(&functions, &found, sizeof found); /* ISO C converts no void* to a pointer to a function */
   const ju_jit_table* const library = functions(JU_JIT_VERSION);
   if (library == NULL) return ju_jit_fail(error, JU_JIT_OLD_LIBRARY, NULL);
   if (!JU_JIT_SWAP(&ju_jit_object.library, &before, library) && before != library)
@@ -454,21 +444,32 @@ static inline int ju_jit_serve(void* found, ju_jit_error* error) {
   ju_jit_hand_over(library);
   return JU_JIT_OK;
 }
-static inline int ju_jit_search(const char* path, const char* word, ju_jit_error* error) {
-  static const char name[] = "libjitunwind.so.1", function[] = "ju_jit_functions";
-  const ju_jit_table* const library = JU_JIT_LOAD(ju_jit_object.library);
-  if (library != NULL && path == NULL) return ju_jit_hand_over(library), JU_JIT_OK;
-  void* found = path == NULL ? dlsym(NULL /* RTLD_DEFAULT */, function) : NULL;
-  void* file = found == NULL && path == NULL ? dlopen(name, RTLD_LAZY | RTLD_NODELETE | RTLD_NOLOAD) : NULL;
-  if (found == NULL && file == NULL) {
-    const char* const asked = path != NULL ? path : word != NULL && strcmp(word, "1") == 0 ? name : word;
-    if (asked == NULL) return ju_jit_fail(error, JU_JIT_NO_LIBRARY, NULL);
-    file = dlopen(asked, RTLD_LAZY | RTLD_NODELETE | (library != NULL ? RTLD_NOLOAD : 0));
-    if (file == NULL && library != NULL) return ju_jit_fail(error, JU_JIT_OTHER_LIBRARY, NULL);
-    if (file == NULL) return ju_jit_fail(error, JU_JIT_NOT_LOADED, dlerror());
+JU_JIT_ONCE void ju_jit_come(ju_jit_functions_t* functions) {
+  if (JU_JIT_LOAD(ju_jit_object.keeps)) (void)ju_jit_serve(functions, NULL);
+}
+/* The function of this file, or of the library by its names. Null: `error` has the dynamic linker's sentence. */
+static inline void* ju_jit_open(const char* path, int how, ju_jit_error* error) {
+  static const char* const names[] = {"libjitunwind.so.1", "libjitunwind-core.so.1"};
+  void* found = NULL;
+  for (int i = 0; found == NULL && i < (path != NULL ? 1 : 2); ++i) {
+    void* const file = dlopen(path != NULL ? path : names[i], RTLD_LAZY | RTLD_NODELETE | how);
+    if (file != NULL) found = dlsym(file, "ju_jit_functions");
+    if (found == NULL && i == 0) (void)ju_jit_fail(error, JU_JIT_NOT_LOADED, file == NULL ? dlerror() : NULL);
   }
-  if (found == NULL) found = dlsym(file, function);
-  return found == NULL ? ju_jit_fail(error, JU_JIT_NOT_LOADED, NULL) : ju_jit_serve(found, error);
+  return found;
+}
+static inline int ju_jit_search(const char* path, const char* word, ju_jit_error* error) {
+  const ju_jit_table* const library = JU_JIT_LOAD(ju_jit_object.library);
+  ju_jit_functions_t* functions = NULL;
+  if (library != NULL && path == NULL) return ju_jit_hand_over(library), JU_JIT_OK;
+  void* found = path == NULL ? dlsym(NULL /* RTLD_DEFAULT */, "ju_jit_functions") : NULL;
+  if (found == NULL && path == NULL) found = ju_jit_open(NULL, RTLD_NOLOAD, NULL);
+  if (found == NULL && path == NULL && word == NULL) return ju_jit_fail(error, JU_JIT_NO_LIBRARY, NULL);
+  if (found == NULL && path == NULL && strcmp(word, "1") != 0) path = word;
+  if (found == NULL) found = ju_jit_open(path, library != NULL ? RTLD_NOLOAD : 0, error);
+  if (found == NULL) return library != NULL ? ju_jit_fail(error, JU_JIT_OTHER_LIBRARY, NULL) : JU_JIT_NOT_LOADED;
+  memcpy(&functions, &found, sizeof found); /* ISO C converts no void* to a pointer to a function */
+  return ju_jit_serve(functions, error);
 }
 JU_JIT_ONCE int ju_jit_look(const char* path, ju_jit_error* error) {
   const char* word = ju_jit_environment("JITUNWIND");
@@ -487,9 +488,8 @@ JU_JIT_ONCE int ju_jit_look(const char* path, ju_jit_error* error) {
     JU_JIT_STORE(ju_jit_object.is_told, 1);
   }
   /* Calls end where they begin from now on, unless a library serves or may come. */
-  if (!JU_JIT_LOAD(ju_jit_object.keeps)) JU_JIT_STORE(ju_jit_object.now, (const ju_jit_table*)NULL);
-  if (JU_JIT_LOAD(ju_jit_object.keeps) || JU_JIT_LOAD(ju_jit_object.library) != NULL)
-    JU_JIT_STORE(ju_jit_object.now, &ju_jit_slow);
+  const int goes_on = JU_JIT_LOAD(ju_jit_object.keeps) || JU_JIT_LOAD(ju_jit_object.library) != NULL;
+  JU_JIT_STORE(ju_jit_object.now, goes_on ? &ju_jit_slow : (const ju_jit_table*)NULL);
   if (error != NULL && error->struct_size >= sizeof why) *error = why;
   return result;
 }
