@@ -5,4 +5,5 @@ fn main() {
         println!("cargo:rustc-link-search=native={}", folder);
     }
     println!("cargo:rustc-link-lib=dylib=jitunwind");
+    println!("cargo:rustc-link-lib=dylib=jitunwind-core");
 }
