@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/orc/linked_by.h"
+
 namespace jitunwind::test {
 
 /// Ends the program with LLVM's message if there is an error.
@@ -21,8 +23,6 @@ T or_exit(llvm::Expected<T> value) {
   or_exit(value.takeError());
   return std::move(*value);
 }
-
-enum class Linker : std::uint8_t { jitlink, rtdyld };
 
 class OrcJit {
  public:

@@ -1,5 +1,6 @@
-// Two functions that LLVM compiles, and links by JITUNWIND_LINKER. jit_inner has a cleanup, as functions of C++ do.
+// Two functions that LLVM compiles, and links by the program's linker. jit_inner has a cleanup, as functions of C++ do.
 #include "tests/code_segments/made_functions.h"
+#include "tests/orc/linked_by.h"
 #include "tests/orc/orc_jit.h"
 
 namespace jitunwind::test {
@@ -29,7 +30,7 @@ pad:
 }  // namespace
 
 MadeFunctions make_functions(CodeSegments& segments) {
-  static OrcJit* const jit = new OrcJit(Linker::JITUNWIND_LINKER, {.segments = &segments});
+  static OrcJit* const jit = new OrcJit(linker_of_published, {.segments = &segments});
   jit->add(k_calling_functions);
   return {jit->find<Addr>("jit_outer"), jit->find<Addr>("jit_inner")};
 }
