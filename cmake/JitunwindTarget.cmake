@@ -1,6 +1,7 @@
 # The options that every target of the project is compiled with, and the functions that declare layers and libraries.
 include(CheckCXXCompilerFlag)
 include(CheckLinkerFlag)
+include(CheckSymbolExists)
 find_package(Threads REQUIRED)
 
 # Headers are named from jitunwind/ on, by each other and by their users, here as in an installed copy. So a user's
@@ -146,7 +147,8 @@ endfunction()
 # [LINK library...] [INTO library] [ALONE source...]): OBJECT libraries for each folder. Their objects and what they link
 # end up in `library`, jitunwind unless said otherwise. Visibility is hidden; public headers open their namespace below
 # "#pragma GCC visibility push(default)". Thread-locals are initial-exec: the first access to a dynamic one allocates,
-# which a walk in a signal handler must not. Functions of other libraries are bound when a program is loaded. Binding at
+# which a walk in a signal handler must not. (musl allocates them while it loads a library or starts a thread, and opens
+# no library that has initial-exec ones.) Functions of other libraries are bound when a program is loaded. Binding at
 # the first call would take a kilobyte of a handler's stack and microseconds of the first walk. Two words that were just
 # written are not read as one vector (gcc 12 does that at -O2), because processors cannot forward such a load from the
 # two stores. SMALL names sources that are not worth memory, since no walk, registration or exception of this process
@@ -157,6 +159,8 @@ endfunction()
 # too. They neither throw nor need the C++ run-time library: cmake/core_references.h. CORE_SMALL are those among them for
 # size. SEAMS call functions that libjitunwind defines (unwind_core/above_internal.h): they are compiled once with weak
 # references for the core, and once with others for the archive.
+check_symbol_exists(__GLIBC__ features.h JITUNWIND_HAS_GLIBC)
+set(jitunwind_tls $<$<BOOL:${JITUNWIND_HAS_GLIBC}>:-ftls-model=initial-exec>)
 set(core_references ${PROJECT_SOURCE_DIR}/cmake/core_references.h)
 function(jitunwind_layer name)
   cmake_parse_arguments(arg "" "INTO" "SOURCES;SMALL;CORE;CORE_SMALL;SEAMS;LINK;ALONE" ${ARGN})
@@ -207,7 +211,7 @@ function(jitunwind_layer name)
     jitunwind_protect(${target})
     set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden
                           CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
-    target_compile_options(${target} PRIVATE -ftls-model=initial-exec $<$<NOT:$<COMPILE_LANGUAGE:ASM>>:-fno-plt;-fno-semantic-interposition;-fno-tree-slp-vectorize>)
+    target_compile_options(${target} PRIVATE ${jitunwind_tls} $<$<NOT:$<COMPILE_LANGUAGE:ASM>>:-fno-plt;-fno-semantic-interposition;-fno-tree-slp-vectorize>)
     target_compile_definitions(${target} PRIVATE $<$<BOOL:${JITUNWIND_COUNT}>:JITUNWIND_COUNT>)
     target_link_libraries(${target} PRIVATE jitunwind_options Threads::Threads ${arg_LINK})
     foreach(library IN LISTS goes_to_${part})

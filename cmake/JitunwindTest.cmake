@@ -7,6 +7,15 @@ function(jitunwind_not_tested what reason)
   set_property(GLOBAL APPEND PROPERTY jitunwind_not_tested_names "${what}")
 endfunction()
 
+# jitunwind_write_not_tested(): writes for ./dev what is listed by then, and what is left to ./dev test --all.
+function(jitunwind_write_not_tested)
+  get_property(not_tested GLOBAL PROPERTY jitunwind_not_tested)
+  file(WRITE ${PROJECT_BINARY_DIR}/not_tested.txt "${not_tested}")
+  get_property(left_to_all GLOBAL PROPERTY jitunwind_left_to_all)
+  list(JOIN left_to_all ", " left_to_all)
+  file(WRITE ${PROJECT_BINARY_DIR}/left_to_all.txt "${left_to_all}")
+endfunction()
+
 # jitunwind_find_perf(event what): sets jitunwind_perf to perf if this machine lets it record the event. Otherwise it is
 # empty, and `what` is listed as not tested.
 function(jitunwind_find_perf event what)

@@ -30,6 +30,13 @@ static void walk(void) {
   stopped = ju_walk_here(on_frame, NULL, &error) == JU_OK ? JU_STOP_OUTERMOST : JU_STOP_NONE;
 }
 
+/* musl has no call frame information for the code that calls main(), where a walk ends. */
+#ifdef __GLIBC__
+static const ju_stop_reason k_end = JU_STOP_OUTERMOST;
+#else
+static const ju_stop_reason k_end = JU_STOP_NONE;
+#endif
+
 static int fail(const char* what) { return printf("%s\n", what), 1; }
 
 static int in_both(const char* library) {
@@ -75,7 +82,7 @@ int main(int argc, char** argv) {
   Code call;
   memcpy(&call, &page, sizeof call);
   call(walk);
-  if (stopped != JU_STOP_OUTERMOST) return fail("the walk is not complete");
+  if (stopped != k_end) return fail("the walk has another end");
   if (strcmp(names[0], "walk") != 0 || strcmp(names[1], "made_at_run_time") != 0 || strcmp(names[2], "main") != 0)
     return printf("%s %s %s\n", names[0], names[1], names[2]), 1;
   if (argc > 1 && in_both(argv[1]) != 0) return 1;

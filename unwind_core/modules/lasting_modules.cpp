@@ -16,6 +16,7 @@
 
 #include "jitunwind/unwind_core/hash.h"
 #include "jitunwind/unwind_core/modules/loaded_object_internal.h"
+#include "jitunwind/unwind_core/modules/local_modules_p.h"
 
 namespace jitunwind {
 namespace {
@@ -46,7 +47,7 @@ class Collection {
       if (header.p_type == PT_DYNAMIC) object.dynamic = reinterpret_cast<const ElfW(Dyn)*>(begin);
       if (header.p_type == PT_LOAD && (header.p_flags & PF_X) && text == 0) text = begin;
     }
-    const LoadedObject loaded{info.dlpi_addr, info.dlpi_name, {info.dlpi_phdr, info.dlpi_phnum}};
+    const LoadedObject loaded = listed_object(info);
     Module module;
     if (text != 0 && read_module(loaded, text, module)) {
       MemoryWindow window;
@@ -65,7 +66,7 @@ class Collection {
     const Addr kernels = ::getauxval(AT_SYSINFO_EHDR);
     std::size_t found = 0;
     for (Object& object : all)
-      if (object.module && (object.lasts || object.covers(kernels))) pointers_[found++] = &object;
+      if (object.module && (k_unloads_nothing || object.lasts || object.covers(kernels))) pointers_[found++] = &object;
     const std::span<Object*> sorted(pointers_.data(), found);
     std::ranges::sort(sorted, {}, [](const Object* o) { return o->module->range.begin; });
     return sorted;
@@ -148,6 +149,7 @@ std::uint64_t version_of(AddrRange range) noexcept { return hash_with(spread(ran
     lasting.modules[count++]->is_lasting = true;
   }
   lasting.count.store(count, std::memory_order_release);
+  renew_linked_objects();
 }
 
 /// The one that the thread has met last: neighbours on a stack are mostly in one module.

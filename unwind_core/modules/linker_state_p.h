@@ -7,6 +7,11 @@
 
 // A static program has none.
 #pragma weak _r_debug
+#ifndef __GLIBC__
+// musl declares neither, and defines the second alone.
+extern "C" r_debug _r_debug;
+extern "C" ElfW(Dyn) _DYNAMIC[];
+#endif
 
 namespace jitunwind {
 

@@ -1,9 +1,11 @@
 #include "jitunwind/unwind_core/modules/loaded_object_internal.h"
 
 #include <elf.h>
+#include <sys/auxv.h>
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "jitunwind/unwind_core/image/elf_internal.h"
 #include "jitunwind/unwind_core/memory/local.h"
@@ -28,7 +30,24 @@ AddrRange run_time_range(const LoadedObject& object, const ElfW(Phdr) & header, 
   }
 }
 
+/// `count` program headers in memory, which the object's own code could have overwritten or unmapped; empty when they
+/// are not readable.
+[[gnu::hot]] std::span<const ElfW(Phdr)> headers_at(Addr at, std::size_t count, MemoryWindow& window) noexcept {
+  const std::byte* const bytes = LocalMemory().view(at, count * sizeof(ElfW(Phdr)), window);
+  if (!bytes || at % alignof(ElfW(Phdr)) != 0) return {};
+  return {reinterpret_cast<const ElfW(Phdr)*>(bytes), count};
+}
+
 }  // namespace
+
+[[gnu::hot]] LoadedObject listed_object(const dl_phdr_info& info) noexcept {
+  const char* name = info.dlpi_name;
+#ifndef __GLIBC__
+  // musl calls the main program by its first argument, which may lead from another folder than the present one.
+  if (reinterpret_cast<std::uintptr_t>(info.dlpi_phdr) == ::getauxval(AT_PHDR)) name = "";
+#endif
+  return {info.dlpi_addr, name, {info.dlpi_phdr, info.dlpi_phnum}};
+}
 
 [[gnu::hot]] SectionBytes bytes_of(AddrRange range) noexcept {
   return {{reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(range.begin)),
@@ -37,6 +56,17 @@ AddrRange run_time_range(const LoadedObject& object, const ElfW(Phdr) & header, 
 }
 
 [[gnu::hot]] const char* path_of(const char* name) noexcept { return name && *name ? name : "/proc/self/exe"; }
+
+[[gnu::hot]] std::span<const ElfW(Phdr)> headers_of(AddrRange map, MemoryWindow& window) noexcept {
+  const Addr main_headers = ::getauxval(AT_PHDR);
+  if (map.contains(main_headers)) return headers_at(main_headers, ::getauxval(AT_PHNUM), window);
+  ElfW(Ehdr) header;
+  const auto bytes = std::as_writable_bytes(std::span(&header, 1));
+  if (LocalMemory().read(map.begin, bytes, window) != bytes.size() ||
+      std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_phentsize != sizeof(ElfW(Phdr)))
+    return {};
+  return headers_at(map.begin + header.e_phoff, header.e_phnum, window);
+}
 
 [[gnu::hot]] bool read_module(const LoadedObject& object, Addr at, Module& out) noexcept {
   out = {};

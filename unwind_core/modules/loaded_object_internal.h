@@ -16,11 +16,18 @@ struct LoadedObject {
   std::span<const ElfW(Phdr)> headers{};
 };
 
+/// An object as dl_iterate_phdr() tells of it.
+LoadedObject listed_object(const dl_phdr_info& info) noexcept;
+
 /// The bytes of this process in `range`.
 SectionBytes bytes_of(AddrRange range) noexcept;
 
 /// The loader calls the main program "".
 [[gnu::visibility("default")]] const char* path_of(const char* name) noexcept;
+
+/// The program headers of an object. The kernel tells where those of the main program are. Any other has an ELF header,
+/// which linkers put at the start of the first segment. Empty when it is not there.
+std::span<const ElfW(Phdr)> headers_of(AddrRange map, MemoryWindow& window) noexcept;
 
 /// False when none of the segments covers `at`.
 bool read_module(const LoadedObject& object, Addr at, Module& out) noexcept;

@@ -2,10 +2,8 @@
 // its parts are.
 #include "jitunwind/unwind_core/modules/local_modules.h"
 
-#include <dlfcn.h>
 #include <limits.h>
 #include <link.h>
-#include <sys/auxv.h>
 
 #include <algorithm>
 #include <array>
@@ -44,8 +42,7 @@ struct Search {
 
 int ask_one(dl_phdr_info* info, std::size_t, void* argument) noexcept {
   const Search& search = *static_cast<const Search*>(argument);
-  const LoadedObject object{info->dlpi_addr, info->dlpi_name, {info->dlpi_phdr, info->dlpi_phnum}};
-  return read_module(object, search.at, *search.out) ? 1 : 0;
+  return read_module(listed_object(*info), search.at, *search.out) ? 1 : 0;
 }
 
 bool find_by_iteration(PhdrIteration iterate, Addr at, Module& out) noexcept {
@@ -62,34 +59,12 @@ struct PathSearch {
 int ask_one_for_path(dl_phdr_info* info, std::size_t, void* argument) noexcept {
   const PathSearch& search = *static_cast<const PathSearch*>(argument);
   Module module;
-  if (!read_module({info->dlpi_addr, info->dlpi_name, {info->dlpi_phdr, info->dlpi_phnum}}, search.at, module))
-    return 0;
+  if (!read_module(listed_object(*info), search.at, module)) return 0;
   write_name(module.path, search.into, *search.out);
   return 1;
 }
 
-#ifdef JITUNWIND_HAS_DL_FIND_OBJECT
-/// `count` program headers in memory, which the object's own code could have overwritten or unmapped; empty when they
-/// are not readable.
-[[gnu::hot]] std::span<const ElfW(Phdr)> headers_at(Addr at, std::size_t count, MemoryWindow& window) noexcept {
-  const std::byte* const bytes = LocalMemory().view(at, count * sizeof(ElfW(Phdr)), window);
-  if (!bytes || at % alignof(ElfW(Phdr)) != 0) return {};
-  return {reinterpret_cast<const ElfW(Phdr)*>(bytes), count};
-}
-
-/// The program headers of an object. The kernel tells where those of the main program are. Any other has an ELF header,
-/// which linkers put at the start of the first segment. Empty when it is not there.
-[[gnu::hot]] std::span<const ElfW(Phdr)> headers_of(AddrRange map, MemoryWindow& window) noexcept {
-  const Addr main_headers = ::getauxval(AT_PHDR);
-  if (map.contains(main_headers)) return headers_at(main_headers, ::getauxval(AT_PHNUM), window);
-  ElfW(Ehdr) header;
-  const auto bytes = std::as_writable_bytes(std::span(&header, 1));
-  if (LocalMemory().read(map.begin, bytes, window) != bytes.size() ||
-      std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_phentsize != sizeof(ElfW(Phdr)))
-    return {};
-  return headers_at(map.begin + header.e_phoff, header.e_phnum, window);
-}
-
+#if defined(JITUNWIND_HAS_DL_FIND_OBJECT) || defined(JITUNWIND_KEEPS_OBJECT_LIST)
 [[gnu::section(".bss.large")]] constinit ModuleMemo memo;
 
 constinit bool memo_keeps = true;
@@ -119,7 +94,7 @@ std::optional<link_map> copied_link_map(const dl_find_object& found) noexcept {
 /// may not be, as in the loader on AArch64, which the kernel maps, and whose segments lie 64 KiB apart.
 bool find_object(Addr at, dl_find_object& out) noexcept {
   const bool may_be_gone = !is_linker_consistent();
-  if (::_dl_find_object(reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)), &out) != 0) return false;
+  if (_dl_find_object(reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)), &out) != 0) return false;
   if (!may_be_gone) return true;
   const auto begin = reinterpret_cast<std::uintptr_t>(out.dlfo_map_start);
   std::array<std::byte, SELFMAG> magic;
@@ -338,7 +313,9 @@ bool find_module_version(Addr at, ModuleVersion& out) noexcept {
 }
 
 bool has_dl_find_object() noexcept {
-#ifdef JITUNWIND_HAS_DL_FIND_OBJECT
+#if defined(JITUNWIND_KEEPS_OBJECT_LIST)
+  return true;
+#elif defined(JITUNWIND_HAS_DL_FIND_OBJECT)
   return &::_dl_find_object != nullptr;
 #else
   return false;

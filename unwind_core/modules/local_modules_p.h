@@ -1,6 +1,9 @@
 // The ways to the modules of this process.
 #pragma once
 
+#include <dlfcn.h>
+#include <link.h>
+
 #include <span>
 
 #include "jitunwind/unwind_core/modules/local_modules.h"
@@ -8,11 +11,31 @@
 // glibc declares _dl_find_object from 2.35 on, and this macro with it. JITUNWIND_NO_DL_FIND_OBJECT: not asked for.
 #if defined(DLFO_EH_SEGMENT_TYPE) && !defined(JITUNWIND_NO_DL_FIND_OBJECT)
 #define JITUNWIND_HAS_DL_FIND_OBJECT
+#elif !defined(__GLIBC__)
+#define JITUNWIND_KEEPS_OBJECT_LIST
 #endif
 
 namespace jitunwind {
 
-/// Whether the C library that this program runs with has _dl_find_object.
+#ifdef JITUNWIND_KEEPS_OBJECT_LIST
+/// The structure that glibc has: linked_objects.cpp.
+struct dl_find_object {
+  void* dlfo_map_start;
+  void* dlfo_map_end;
+  link_map* dlfo_link_map;
+  void* dlfo_eh_frame;  ///< .eh_frame_hdr
+};
+/// 0: `out` is the object that covers `at`. Takes no lock; signal-safe.
+int _dl_find_object(void* at, dl_find_object* out) noexcept;
+/// Reads the list of objects again if it has changed. Not signal-safe: it waits for threads in dlopen().
+void renew_linked_objects() noexcept;
+inline constexpr bool k_unloads_nothing = true;
+#else
+inline constexpr bool k_unloads_nothing = false;
+inline void renew_linked_objects() noexcept {}
+#endif
+
+/// Whether the C library that this program runs with has _dl_find_object, or this library has one in its place.
 [[gnu::visibility("default")]] bool has_dl_find_object() noexcept;
 
 /// Finds the module of code on a live stack, which is looked at in place.

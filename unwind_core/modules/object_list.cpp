@@ -9,6 +9,7 @@
 
 #include "jitunwind/unwind_core/errno_keeper_internal.h"
 #include "jitunwind/unwind_core/modules/linker_state_p.h"
+#include "jitunwind/unwind_core/modules/local_modules_p.h"
 #include "jitunwind/unwind_core/uncancelled_internal.h"
 
 // A static program has none.
@@ -120,6 +121,7 @@ ListVersion visit_own_objects(ObjectVisitor& visitor) noexcept {
 Addr own_dynamic_section() noexcept { return reinterpret_cast<std::uintptr_t>(&_DYNAMIC); }
 
 ListVersion list_version() noexcept {
+  renew_linked_objects();
   ListVersion version;
   iterate(
       [](dl_phdr_info* info, std::size_t size, void* argument) {
