@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "jitunwind/adapters/asmjit/derivation/code_trace_p.h"
@@ -168,7 +169,7 @@ struct BoundLabel {
   bool bound = false;
   std::uint32_t section = 0;
   std::uint64_t offset = 0;
-  std::string name;
+  std::string_view name;  ///< valid as long as the label
   derivation::CodePlace place() const noexcept { return {section, static_cast<std::uint32_t>(offset)}; }
 };
 inline BoundLabel bound_label(const ::asmjit::CodeHolder& code, std::uint32_t id) {

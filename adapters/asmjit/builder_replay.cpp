@@ -57,8 +57,8 @@ bool same_labels(const CodeHolder& a, const CodeHolder& b) {
 /// instructions.
 void add_starts(::asmjit::BaseBuilder& builder, const CodeHolder& code, TraceRecorder& recorder) {
   for (LabelId id = 0; id < v::label_count(code); ++id)
-    if (v::BoundLabel label = v::bound_label(code, id); label.bound && !label.name.empty())
-      recorder.start({label.place(), std::move(label.name), 0, false});
+    if (const v::BoundLabel label = v::bound_label(code, id); label.bound && !label.name.empty())
+      recorder.start({label.place(), std::string(label.name), 0, false});
   for (BaseNode* node = v::first_node(builder); node; node = node->next()) {
     if (!v::is_function(*node)) continue;
     const v::FunctionNode function = v::function_node(*node);

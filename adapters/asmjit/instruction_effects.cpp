@@ -19,7 +19,6 @@ using Kind = Effect::Kind;
 constexpr RegNum k_rax = 0, k_rdx = 1, k_rcx = 2, k_rbx = 3, k_rsi = 4, k_rdi = 5, k_rbp = 6, k_rsp = 7, k_r11 = 11;
 
 bool is_gp(const Operand_& op) { return v::is_reg(op) && v::reg_group(op) == RegGroup::kGp; }
-bool is_gp64(const Operand_& op) { return v::is_reg(op) && v::reg_type(op) == RegType::kGp64; }
 bool is_gp16(const Operand_& op) { return v::is_reg(op) && v::reg_type(op) == RegType::kGp16; }
 bool is_xmm(const Operand_& op) { return v::is_reg(op) && v::reg_type(op) == RegType::kVec128 && op.id() < 16; }
 bool is_vector(const Operand_& op) { return v::is_reg(op) && v::reg_group(op) == RegGroup::kVec && op.id() < 16; }
@@ -55,11 +54,12 @@ class Translation {
       : inst_(instruction), id_(v::instruction_id(instruction)), ops_(operands), out_(out) {}
 
   void run() {
-    if (!stack_or_flow() && !move() && !arithmetic()) anything();
+    const bool may_flow = has(implicit_changes()[id_], k_rsp);
+    if (!(may_flow && stack_or_flow()) && !move() && !arithmetic()) anything();
   }
   bool stack_or_flow() {
     Effect one;
-    if (!common_effect(id_, ops_, one)) return stack_instruction() || control_flow();
+    if (!flow_effect(id_, ops_, one)) return stack_instruction() || control_flow();
     return say(one), true;
   }
 
@@ -143,12 +143,12 @@ void Translation::push_instruction() {
   const bool narrow = is_gp16(op(0)) || from.size == 2;
   if (from.plain_base && !narrow)
     return say({.kind = Kind::push_memory, .base = dwarf_of(from.base), .value = from.offset});
-  push(k_no_reg, narrow ? 2 : 8);
+  push(is_gp64(op(0)) ? general(op(0)) : k_no_reg, narrow ? 2 : 8);
 }
 
 void Translation::pop_instruction() {
   const bool narrow = is_gp16(op(0)) || (v::is_mem(op(0)) && v::memory_operand(op(0)).size == 2);
-  pop(k_no_reg, narrow ? 2 : 8);
+  pop(is_gp64(op(0)) ? general(op(0)) : k_no_reg, narrow ? 2 : 8);
   // The address of a destination in memory is computed after SP has moved (Intel SDM, POP).
   if (v::is_mem(op(0))) store(v::memory_operand(op(0)), k_no_reg, narrow ? 2 : 8);
   if (is_gp16(op(0))) clobber(set_of(general(op(0))));
@@ -388,14 +388,8 @@ RegSet written_implicitly(std::uint32_t instruction) {
 
 }  // namespace
 
-bool common_effect(std::uint32_t id, std::span<const Operand_> operands, Effect& out) noexcept {
+bool flow_effect(std::uint32_t id, std::span<const Operand_> operands, Effect& out) noexcept {
   const bool has_register = !operands.empty() && is_gp64(operands[0]);
-  if (id == Inst::kIdPush || id == Inst::kIdPop) {
-    out.kind = id == Inst::kIdPush ? Kind::push : Kind::pop;
-    out.value = 8;
-    if (has_register) out.reg = general(operands[0]);
-    return has_register;
-  }
   const bool has_label = !operands.empty() && v::is_label(operands[0]);
   if (has_label) out.label = operands[0].id();
   switch (v::control_flow(id)) {
@@ -419,10 +413,6 @@ bool common_effect(std::uint32_t id, std::span<const Operand_> operands, Effect&
     default:
       return false;
   }
-}
-
-RegNum dwarf_of(std::uint32_t general_id) noexcept {
-  return general_id < 16 ? arch::x86_64_general(general_id) : static_cast<RegNum>(general_id);
 }
 
 RegSet registers_of(std::uint64_t general_mask, std::uint64_t vector_mask) noexcept {

@@ -13,15 +13,20 @@
 namespace jitunwind::derivation {
 
 /// The DWARF number of an x86-64 general register, from asmjit's number, which is the instruction set's.
-RegNum dwarf_of(std::uint32_t general_id) noexcept;
+inline RegNum dwarf_of(std::uint32_t general_id) noexcept {
+  return general_id < 16 ? arch::x86_64_general(general_id) : static_cast<RegNum>(general_id);
+}
+inline bool is_gp64(const ::asmjit::Operand_& op) noexcept {
+  return asmjit_version::is_reg(op) && asmjit_version::reg_type(op) == ::asmjit::RegType::kGp64;
+}
 /// The DWARF number of a vector register.
 constexpr RegNum vector_register(std::uint32_t id) noexcept { return static_cast<RegNum>(17 + id); }
 /// Registers of one of asmjit's masks, without SP.
 RegSet registers_of(std::uint64_t general_mask, std::uint64_t vector_mask) noexcept;
 
-/// The effect of an instruction that has one, as most have that are translated: push and pop of a 64-bit general
-/// register, calls, jumps to labels, ret. False: it is another instruction.
-bool common_effect(std::uint32_t id, std::span<const ::asmjit::Operand_> operands, Effect& out) noexcept;
+/// The effect of calls, jumps to labels, and returns that pop nothing, which leave the frame alone. False: it is
+/// another instruction.
+bool flow_effect(std::uint32_t id, std::span<const ::asmjit::Operand_> operands, Effect& out) noexcept;
 
 /// Appends the effects of an x86-64 instruction. An instruction that is not known to do less counts as changing
 /// everything it may change.
@@ -47,6 +52,7 @@ inline NamedRegisters named_registers(std::span<const ::asmjit::Operand_> operan
   namespace v = asmjit_version;
   NamedRegisters named;
   for (const ::asmjit::Operand_& op : operands) {
+    if (v::is_none(op)) break;
     if (v::is_mem(op)) {
       if (v::has_base_register(op)) named.bases |= set_of(arch::x86_64_general(v::base_register(op) & 15));
     } else if (v::is_reg(op) && op.id() < 16) {

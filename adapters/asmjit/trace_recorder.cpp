@@ -92,16 +92,30 @@ void TraceRecorder::guarded(Record record) noexcept {
 }
 
 TraceRecorder::Written& TraceRecorder::section(std::uint32_t id) {
-  constexpr std::size_t k_few = 64;
   if (id >= sections_.size()) {
     const bool is_first = sections_.empty();
     sections_.resize(id + 1);
     if (is_first) sections_.front() = std::move(spare_);
-    sections_[id].instructions.reserve(k_few);
   }
   last_section_ = id;
   written_last_ = &sections_[id];
   return sections_[id];
+}
+
+/// Memory for an instruction that ends before `end`: twice as much as is needed, so that the next ones need no more.
+TraceRecorder::Written& TraceRecorder::with_room(std::uint32_t id, std::uint32_t end) {
+  constexpr std::size_t k_few = 64;
+  Written& written = section(id);
+  if (end + k_longest > written.bytes.size()) written.bytes.resize(2 * (end + k_longest));
+  if (const std::size_t count = written.instructions.size(); count == written.instructions.capacity())
+    written.instructions.reserve(std::max(k_few, 2 * count));
+  return written;
+}
+
+bool TraceRecorder::make_room(CodePlace place) noexcept {
+  bool is_last = false;
+  guarded([&] { is_last = place.offset >= with_room(place.section, place.offset).end; });
+  return is_last;
 }
 
 /// True when the instruction replaces an earlier one of the same length.
@@ -113,11 +127,9 @@ bool TraceRecorder::replace(Written& written, const Recorded& instruction) {
 }
 
 void TraceRecorder::add(CodePlace place, Bytes bytes, Recorded instruction) {
-  Written& written = section(place.section);
   instruction.begin = place.offset;
   instruction.end = place.offset + static_cast<std::uint32_t>(bytes.size());
-  // Twice as much as is needed, so that the next ones need no more.
-  if (instruction.end + k_longest > written.bytes.size()) written.bytes.resize(2 * (instruction.end + k_longest));
+  Written& written = with_room(place.section, instruction.end);
   std::ranges::copy(bytes, &written.bytes[place.offset]);
   if (replace(written, instruction)) return;
   written.instructions.push_back(instruction);
@@ -198,8 +210,7 @@ const TraceRecorder::Written* TraceRecorder::only_instructions() const noexcept 
 void TraceRecorder::padding(CodePlace place, std::uint32_t end) noexcept {
   if (place.offset == end) return;
   guarded([&] {
-    Written& written = section(place.section);
-    if (end > written.bytes.size()) written.bytes.resize(2 * (end + k_longest));
+    Written& written = with_room(place.section, end);
     written.instructions.push_back({{}, place.offset, end, 0, k_padding, 0, Recorded::Form::effects_of_patched});
     written.end = std::max(written.end, end);
   });
@@ -223,9 +234,9 @@ Effect* TraceRecorder::last_effect() {
   if (last_section_ >= sections_.size() || sections_[last_section_].instructions.empty()) return nullptr;
   Recorded& last = sections_[last_section_].instructions.back();
   if (!last.is_translated()) {
-    last.form = last.may_be_patched() ? Recorded::Form::effects_of_patched : Recorded::Form::effects;
     last.first_effect = static_cast<std::uint32_t>(effects_.size());
-    append_effects(::asmjit::BaseInst(last.mnemonic), std::span(last.kept).first(last.count), effects_);
+    append_effects(::asmjit::BaseInst(last.mnemonic), last.operands(), effects_);
+    last.form = last.may_be_patched() ? Recorded::Form::effects_of_patched : Recorded::Form::effects;
     last.count = static_cast<std::uint8_t>(effects_.size() - last.first_effect);
   }
   return last.count == 0 ? nullptr : &effects_[last.first_effect + last.count - 1u];
@@ -366,7 +377,7 @@ Result<CodeTrace, Refusal> TraceRecorder::trace(std::span<const TraceRecorder* c
     const v::BoundLabel label = v::bound_label(code, id);
     if (!label.bound) continue;
     out.labels[id] = label.place();
-    if (!label.name.empty()) out.starts.push_back({*out.labels[id], label.name, 0, false});
+    if (!label.name.empty()) out.starts.push_back({*out.labels[id], std::string(label.name), 0, false});
   }
   std::ranges::stable_sort(out.starts, {}, &ProcedureStart::place);
   for (const TracedCallSite& site : out.call_sites)

@@ -58,18 +58,26 @@ class TraceRecorder {
     std::uint32_t end = 0;
     std::uint32_t first_effect = 0;
     std::uint16_t mnemonic = 0;
-    std::uint8_t count = 0;  ///< of operands or effects
+    std::uint8_t count = 0;  ///< of effects
     Form form = Form::operands;
 
     bool is_translated() const noexcept { return form != Form::operands; }
     /// Precondition: not translated.
-    std::span<const ::asmjit::Operand_> operands() const noexcept { return {kept.data(), count}; }
+    std::span<const ::asmjit::Operand_> operands() const noexcept {
+      std::size_t count = 0;
+      while (count < kept.size() && !asmjit_version::is_none(kept[count])) ++count;
+      return {kept.data(), count};
+    }
     /// Whether asmjit itself fills in some of its bytes later.
     bool may_be_patched() const noexcept;
   };
-  /// Begins the record of an instruction without prefixes or other options, whose bytes are written next. False: it
-  /// does not follow the others of its section, or there is no memory at hand.
-  bool begin(CodePlace place, std::uint32_t id, const ::asmjit::Operand_& o0, const ::asmjit::Operand_& o1,
+  /// Whether an instruction can begin here, which is then the last one of its section: there is memory for it.
+  bool has_room(CodePlace place) const noexcept;
+  /// Makes memory for it. False: it is not the last one, or there is none.
+  [[gnu::cold]] bool make_room(CodePlace place) noexcept;
+  /// Begins the record of an instruction without prefixes or other options, whose bytes are written next. Precondition:
+  /// there is room.
+  void begin(CodePlace place, std::uint32_t id, const ::asmjit::Operand_& o0, const ::asmjit::Operand_& o1,
              const ::asmjit::Operand_& o2) noexcept;
   /// Ends the record. An instruction without bytes was not written. `room`: bytes of the buffer from its begin on.
   void end(Bytes bytes, std::size_t room) noexcept;
@@ -100,6 +108,7 @@ class TraceRecorder {
   template <class Record>
   void guarded(Record record) noexcept;
   Written& section(std::uint32_t id);
+  Written& with_room(std::uint32_t id, std::uint32_t end);
   void add(CodePlace place, Bytes bytes, Recorded instruction);
   static bool replace(Written& written, const Recorded& instruction);
   TracedInstruction translated(std::uint32_t section, const Recorded& instruction, std::vector<Effect>& effects) const;
@@ -120,23 +129,21 @@ class TraceRecorder {
   bool out_of_memory_ = false;
 };
 
-inline bool TraceRecorder::begin(CodePlace place, std::uint32_t id, const ::asmjit::Operand_& o0,
+inline bool TraceRecorder::has_room(CodePlace place) const noexcept {
+  const Written* const last = written_last_;
+  return last && last_section_ == place.section && place.offset >= last->end &&
+         place.offset + k_longest <= last->bytes.size() && last->instructions.size() != last->instructions.capacity();
+}
+
+inline void TraceRecorder::begin(CodePlace place, std::uint32_t id, const ::asmjit::Operand_& o0,
                                  const ::asmjit::Operand_& o1, const ::asmjit::Operand_& o2) noexcept {
-  namespace v = asmjit_version;
-  Written* const last = written_last_;
-  if (!last || last_section_ != place.section || place.offset < last->end ||
-      place.offset + k_longest > last->bytes.size() || last->instructions.size() == last->instructions.capacity())
-    return false;
-  const int count = v::is_none(o0) ? 0 : v::is_none(o1) ? 1 : v::is_none(o2) ? 2 : 3;
-  Recorded& one = last->instructions.emplace_back();
+  Recorded& one = written_last_->instructions.emplace_back();
   one.begin = place.offset;
   one.mnemonic = static_cast<std::uint16_t>(id);
-  one.count = static_cast<std::uint8_t>(count);
   // gcc assigns operands a member at a time; these are copied as a whole.
   const std::array<const ::asmjit::Operand_*, 3> all{&o0, &o1, &o2};
   for (std::size_t i = 0; i < all.size(); ++i)
     std::memcpy(static_cast<void*>(&one.kept[i]), static_cast<const void*>(all[i]), sizeof one.kept[i]);
-  return true;
 }
 
 inline void TraceRecorder::end(Bytes bytes, std::size_t room) noexcept {

@@ -1,20 +1,25 @@
 #include "jitunwind/adapters/asmjit/derivation/plain_frame_p.h"
 
 namespace jitunwind::derivation {
-namespace {
-
-constexpr std::int64_t k_slot = 8;
-constexpr std::int64_t k_largest_frame = std::int64_t{1} << 30;
-
-}  // namespace
-
 PlainFrame::PlainFrame(const Arch& arch, RegSet preserved) noexcept
     : sp_(arch.sp),
       fp_(arch.fp),
       entry_sp_(arch.entry_cfa),
+      sp_and_fp_(set_of(sp_) | set_of(fp_)),
       preserved_(preserved & ~set_of(arch.sp)),
       facts_{entry_sp_},
       intact_(preserved_) {}
+
+bool PlainFrame::pop_other(RegNum reg, std::int32_t when, MarkRecorder& marks) {
+  const Effect effect{.kind = Effect::Kind::pop, .reg = reg, .value = k_slot};
+  return apply({&effect, 1}, when, marks);
+}
+
+bool PlainFrame::raise_sp(std::int64_t by, std::int32_t when, MarkRecorder& marks) {
+  if (!move_sp(distance(sp_, by))) return false;
+  if (by != 0) marks.directive(when, DraftDirective::add(sp_, by));
+  return true;
+}
 
 bool PlainFrame::apply(std::span<const Effect> effects, std::int32_t when, MarkRecorder& marks) {
   const Before before{facts_.sp, facts_.fp, facts_.saved};
@@ -83,9 +88,7 @@ bool PlainFrame::move_sp(std::int64_t distance) {
     const RegNum reg = first_of(left);
     if (facts_.slots[reg] <= facts_.sp) continue;
     if (!has(intact_, reg)) return false;
-    facts_.saved &= ~set_of(reg);
-    facts_.slots[reg] = 0;
-    if (reg == fp_) facts_.fp = 0;
+    forget_slot(reg);
   }
   return true;
 }
@@ -95,12 +98,6 @@ bool PlainFrame::overwrite(RegSet registers) {
   if ((registers & needed) != 0) return false;
   intact_ &= ~registers;
   return true;
-}
-
-void PlainFrame::save(RegNum reg, std::int64_t slot) {
-  if (has(facts_.saved, reg)) return;
-  facts_.saved |= set_of(reg);
-  facts_.slots[reg] = static_cast<std::int32_t>(slot);
 }
 
 bool PlainFrame::pop(const Effect& e) {

@@ -31,13 +31,18 @@ class PlainFrame {
   /// The state at entry: the frame is released.
   bool is_released() const noexcept { return facts_.sp == entry_sp_ && facts_.saved == 0; }
   /// Registers that hold addresses of the frame. An instruction with one of them as base must be applied.
-  RegSet addresses() const noexcept { return set_of(sp_) | (facts_.fp != 0 ? set_of(fp_) : 0) | copies_; }
+  RegSet addresses() const noexcept { return (facts_.fp != 0 ? sp_and_fp_ : set_of(sp_)) | copies_; }
   /// Registers of which code must not change the value without being applied.
   RegSet relied_on() const noexcept { return addresses() | (preserved_ & ~facts_.saved); }
 
   /// Applies an instruction that may change `registers` and no other part of the frame. Precondition: they are not
   /// relied on.
   void change(RegSet registers) noexcept { intact_ &= ~registers; }
+  /// Apply what most instructions that move SP are, as apply() does: a push or pop of a whole general register, and the
+  /// addition of a constant.
+  bool push(RegNum reg, std::int32_t when, MarkRecorder& marks);
+  bool pop(RegNum reg, std::int32_t when, MarkRecorder& marks);
+  bool raise_sp(std::int64_t by, std::int32_t when, MarkRecorder& marks);
   /// Applies an instruction, and records its directives at `when`. False: it leaves plain code, and the state is lost.
   bool apply(std::span<const Effect> effects, std::int32_t when, MarkRecorder& marks);
   /// Paths meet: from now on saved registers may have been changed.
@@ -49,6 +54,8 @@ class PlainFrame {
   }
 
  private:
+  static constexpr std::int32_t k_slot = 8;
+  static constexpr std::int32_t k_largest_frame = std::int32_t{1} << 30;
   struct Before {
     std::int32_t sp, fp;
     RegSet saved;
@@ -60,7 +67,17 @@ class PlainFrame {
   bool copy(const Effect& effect);
   bool store(const Effect& effect);
   bool load(const Effect& effect);
-  void save(RegNum reg, std::int64_t slot);
+  bool pop_other(RegNum reg, std::int32_t when, MarkRecorder& marks);
+  void save(RegNum reg, std::int64_t slot) noexcept {
+    if (has(facts_.saved, reg)) return;
+    facts_.saved |= set_of(reg);
+    facts_.slots[reg] = static_cast<std::int32_t>(slot);
+  }
+  void forget_slot(RegNum reg) noexcept {
+    facts_.saved &= ~set_of(reg);
+    facts_.slots[reg] = 0;
+    if (reg == fp_) facts_.fp = 0;
+  }
   void say_changes(const Before& before, std::int32_t when, MarkRecorder& marks) const;
   /// CFA - (reg + displacement); 0, where no slot is: not known.
   std::int64_t distance(RegNum reg, std::int64_t displacement) const noexcept;
@@ -68,11 +85,32 @@ class PlainFrame {
 
   RegNum sp_, fp_;
   std::int32_t entry_sp_;
+  RegSet sp_and_fp_;
   RegSet preserved_;
   Facts facts_;
   RegSet intact_;      // preserved registers that hold the caller's value
   RegSet copies_ = 0;  // registers that held addresses of the frame somewhere before
   bool sp_from_fp_ = false;
 };
+
+inline bool PlainFrame::push(RegNum reg, std::int32_t when, MarkRecorder& marks) {
+  if (facts_.sp > k_largest_frame - k_slot) return false;
+  facts_.sp += k_slot;
+  marks.directive(when, DraftDirective::add(sp_, -k_slot));
+  if (!keeps(reg) || has(facts_.saved, reg)) return true;
+  save(reg, facts_.sp);
+  marks.directive(when, DraftDirective::spill_sp_rel(reg, 0));
+  return true;
+}
+
+/// A register that has its value back from its slot at SP is the only one whose slot ends: slots do not overlap.
+inline bool PlainFrame::pop(RegNum reg, std::int32_t when, MarkRecorder& marks) {
+  if (!keeps(reg) || facts_.slots[reg] != facts_.sp) return pop_other(reg, when, marks);
+  intact_ |= set_of(reg);
+  forget_slot(reg);
+  facts_.sp -= k_slot;
+  marks.directive(when, DraftDirective::add(sp_, k_slot));
+  return true;
+}
 
 }  // namespace jitunwind::derivation

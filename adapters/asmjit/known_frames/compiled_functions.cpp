@@ -264,12 +264,12 @@ bool CompiledFunction::stays(const Effect& effect, BaseNode& node) const {
 /// procedure may begin.
 bool add_names(const CodeHolder& code, std::vector<AsmjitProcedure>& procedures) {
   for (LabelId id = 0; id < v::label_count(code); ++id) {
-    v::BoundLabel label = v::bound_label(code, id);
+    const v::BoundLabel label = v::bound_label(code, id);
     if (!label.bound || label.name.empty()) continue;
     const std::uint64_t place = v::section_by_id(code, label.section)->offset() + label.offset;
     const auto named = std::ranges::find(procedures, place, &AsmjitProcedure::begin);
     if (named == procedures.end()) return false;
-    named->name = std::move(label.name);
+    named->name = label.name;
     named->description = named->description.renamed(named->name);
   }
   return true;

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <memory_resource>
+#include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "jitunwind/adapters/asmjit/asmjit_version_p.h"
@@ -16,7 +18,17 @@ namespace jitunwind::derivation {
 namespace {
 
 namespace v = asmjit_version;
+namespace Inst = ::asmjit::x86::Inst;
 using ::asmjit::CodeHolder;
+
+/// The amount by which an addition or subtraction of a constant raises SP.
+std::optional<std::int64_t> added_to_sp(const TraceRecorder::Recorded& i) {
+  if ((i.mnemonic != Inst::kIdAdd && i.mnemonic != Inst::kIdSub) || i.is_translated()) return std::nullopt;
+  const bool is_sp = is_gp64(i.kept[0]) && dwarf_of(i.kept[0].id()) == arch::x86_64.sp;
+  if (!is_sp || !v::is_imm(i.kept[1])) return std::nullopt;
+  const std::int64_t value = v::imm_value(i.kept[1]);
+  return i.mnemonic == Inst::kIdAdd ? value : -value;
+}
 
 /// One pass over the code. Every label has one state: that of the first path that leads there, which the others must
 /// have too. A label that only later code jumps to is assumed to have the state of the code in front of it.
@@ -34,7 +46,7 @@ class CodeMarker {
   struct Point {
     std::uint32_t offset = 0;
     LabelId label = k_no_label;
-    std::string name{};
+    std::string_view name{};
     bool declared = false;            ///< a procedure begins here
     bool hinted = false;              ///< so it does if nothing leads here
     bool called = false;              ///< so it does
@@ -53,9 +65,10 @@ class CodeMarker {
   bool skip_data(std::uint32_t to);
   bool arrive(std::uint32_t offset);
   bool arrive_at(Point& point);
-  bool begin_procedure(std::uint32_t offset, const std::string& name);
+  bool begin_procedure(std::uint32_t offset, std::string_view name);
   bool is_quiet(const TraceRecorder::Recorded& instruction);
   [[gnu::flatten]] bool execute(const TraceRecorder::Recorded& instruction);
+  bool moved(std::int32_t when);
   bool leave(const Effect& effect, std::uint32_t behind);
   bool go_to(LabelId label);
   bool call(LabelId label, std::uint32_t behind);
@@ -137,20 +150,20 @@ bool CodeMarker::add_points() {
     all.push_back({start.place.offset, k_no_label, start.name, start.declared, true});
   }
   for (LabelId id = 0; id < v::label_count(code_); ++id) {
-    v::BoundLabel label = v::bound_label(code_, id);
+    const v::BoundLabel label = v::bound_label(code_, id);
     const bool is_named = !label.name.empty();
     if (label.bound && label.section == 0)
-      all.push_back({static_cast<std::uint32_t>(label.offset), id, std::move(label.name), false, is_named});
+      all.push_back({static_cast<std::uint32_t>(label.offset), id, label.name, false, is_named});
   }
   if (!std::ranges::is_sorted(all, {}, &Point::offset)) std::ranges::stable_sort(all, {}, &Point::offset);
   points_.reserve(all.size());
   point_of_.assign(v::label_count(code_), k_none);
-  for (Point& one : all) {
+  for (const Point& one : all) {
     if (points_.empty() || points_.back().offset != one.offset) points_.push_back({one.offset});
     Point& point = points_.back();
     point.declared |= one.declared;
     point.hinted |= one.hinted;
-    if (!one.name.empty()) point.name = std::move(one.name);
+    if (!one.name.empty()) point.name = one.name;
     if (one.label != k_no_label) point_of_[one.label] = points_.size() - 1;
   }
   return true;
@@ -206,7 +219,7 @@ bool CodeMarker::arrive_at(Point& point) {
   return is_reached_ = true;
 }
 
-bool CodeMarker::begin_procedure(std::uint32_t offset, const std::string& name) {
+bool CodeMarker::begin_procedure(std::uint32_t offset, std::string_view name) {
   if (!procedures_.empty()) procedures_.back().end = reached_end_;
   procedures_.emplace_back(name, offset);
   begin_ = offset;
@@ -235,7 +248,7 @@ std::size_t CodeMarker::labelled_state() {
 /// Most instructions do nothing to a frame but to change registers that were saved, or that callers do not rely on.
 bool CodeMarker::is_quiet(const TraceRecorder::Recorded& i) {
   if (i.is_translated() || (implicit_[i.mnemonic] & relied_on_) != 0) return false;
-  const NamedRegisters named = named_registers(i.operands());
+  const NamedRegisters named = named_registers(std::span(i.kept));
   const RegSet changed = named.operands | implicit_[i.mnemonic];
   if (((named.bases & addresses_) | (changed & relied_on_)) != 0) return false;
   frame_.change(changed);
@@ -244,16 +257,32 @@ bool CodeMarker::is_quiet(const TraceRecorder::Recorded& i) {
 
 bool CodeMarker::execute(const TraceRecorder::Recorded& i) {
   is_behind_call_ = false;
-  Effect one;
-  const bool is_common = !i.is_translated() && common_effect(i.mnemonic, i.operands(), one);
-  const std::span<const Effect> effects = is_common ? std::span(&one, 1) : recorder_.effects_of(i);
+  const std::int32_t when = time_before(i.end);
+  const bool pushes = i.mnemonic == Inst::kIdPush;
+  if ((pushes || i.mnemonic == Inst::kIdPop) && !i.is_translated() && is_gp64(i.kept[0])) {
+    const RegNum reg = dwarf_of(i.kept[0].id());
+    return (pushes ? frame_.push(reg, when, marks()) : frame_.pop(reg, when, marks())) && moved(when);
+  }
+  if (const auto by = added_to_sp(i)) return frame_.raise_sp(*by, when, marks()) && moved(when);
+  if (Effect flow; !i.is_translated() && flow_effect(i.mnemonic, i.operands(), flow)) return leave(flow, i.end);
+  const std::span<const Effect> effects = recorder_.effects_of(i);
   if (effects.empty()) return true;
   MarkRecorder& marks = this->marks();
   const std::size_t before = marks.ops().size();
-  if (!frame_.apply(effects, time_before(i.end), marks)) return false;
-  if (marks.ops().size() != before) changed_at_ = time_before(i.end), state_ = k_none;
+  if (!frame_.apply(effects, when, marks)) return false;
+  if (marks.ops().size() == before)
+    watch();
+  else if (!moved(when))
+    return false;
+  return leave(effects.back(), i.end);
+}
+
+/// The frame has another state from this time on.
+bool CodeMarker::moved(std::int32_t when) {
+  changed_at_ = when;
+  state_ = k_none;
   watch();
-  return leave(effects.back(), i.end) && marks.ops().size() <= k_max_ops;
+  return marks().ops().size() <= k_max_ops;
 }
 
 bool CodeMarker::leave(const Effect& e, std::uint32_t behind) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <list>
 #include <string>
+#include <string_view>
 
 #include "jitunwind/adapters/asmjit/code_writers_p.h"
 #include "jitunwind/builders/draft/mark_recorder.h"
@@ -14,7 +15,7 @@ namespace jitunwind::derivation {
 
 /// Offsets in bytes from the start of the code; `end` is exclusive.
 struct MarkedProcedure {
-  MarkedProcedure(const std::string& its_name, std::uint64_t at) : name(its_name), begin(at) {}
+  MarkedProcedure(std::string_view its_name, std::uint64_t at) : name(its_name), begin(at) {}
 
   std::string name;
   std::uint64_t begin;
