@@ -96,36 +96,36 @@ struct Arch {
   std::uint32_t glob_dat;              ///< relocation of any other word that holds a symbol's address
   std::uint8_t word_size;              ///< bytes
   std::uint8_t unit;                   ///< bytes per instruction index of the dynamic directives
-  bool big_endian;
-  bool bi_endian;                      ///< there are systems of the other byte order, too
+  bool big_endian = false;
+  bool bi_endian = false;              ///< there are systems of the other byte order, too
   std::uint16_t stack_alignment;       ///< SP at a call; granularity of a directive's ADD on SP: `sp_granularity`
   std::uint16_t sp_granularity;
-  std::uint16_t red_zone;              ///< bytes below SP that signal handlers leave alone
-  std::int16_t caller_sp_bias;         ///< caller's SP = CFA + bias (0, s390x -160)
+  std::uint16_t red_zone = 0;          ///< bytes below SP that signal handlers leave alone
+  std::int16_t caller_sp_bias = 0;     ///< caller's SP = CFA + bias (0, s390x -160)
 
   RegNum sp;
   RegNum fp;                           ///< the usual frame pointer
   RegNum ra;                           ///< return address column
   RegNum pc;                           ///< register that holds the pc of an interrupted frame; may be ra itself
-  RegNum sign_state;                   ///< pseudo register for the state of ra's signature; k_no_reg: none
+  RegNum sign_state = k_no_reg;        ///< pseudo register for the state of ra's signature; k_no_reg: none
 
-  std::int16_t entry_cfa;              ///< at a procedure's first instruction: CFA = SP + entry_cfa
-  bool ra_in_memory;                   ///< at entry: ra = [cfa + entry_ra], else ra is still in its register
-  std::int16_t entry_ra;
+  std::int16_t entry_cfa = 0;          ///< at a procedure's first instruction: CFA = SP + entry_cfa
+  bool ra_in_memory = false;           ///< at entry: ra = [cfa + entry_ra], else ra is still in its register
+  std::int16_t entry_ra = 0;
 
   /// Significant bits of a code address: signed return addresses have more. A CPU with sign_state has all of them,
   /// since the signing bits are not known here.
-  Addr address_mask;
-  FrameChain chain;
+  Addr address_mask = ~Addr{0};
+  FrameChain chain = {};
   /// SP at the signal trampoline + this = ucontext_t; -1 unknown. A frame of sigreturn, which has only a struct
   /// sigcontext, counts as the frame of a ucontext_t that has it at that place.
   std::int16_t sigframe_ucontext;
   SigreturnFrame sigreturn = {};       ///< for trampolines that have a cfa_offset
   std::uint8_t vector_slot = 8;        ///< bytes of a vector register in a ucontext_t and in NT_PRFPREG's block
-  ContextColumns in_context;           ///< columns of registers; empty: this CPU's own ucontext_t is not read
+  ContextColumns in_context = {};      ///< columns of registers; empty: this CPU's own ucontext_t is not read
   std::span<const RegisterInfo> registers;   ///< sorted by DWARF number
   std::span<const CodePattern> trampolines;  ///< signal return
-  std::span<const CodePattern> plt_stubs;
+  std::span<const CodePattern> plt_stubs = {};
   std::span<const CodePattern> calls;        ///< pc_offset is their length: the return address follows them
   std::span<const RegNum> exception_registers;  ///< in the order of UNW_REG_EH
   /// Decodes the instruction at the first byte, which is at `at`. The bytes may be anything; a cut off instruction is

@@ -61,27 +61,17 @@ constinit const Arch riscv = {
     .glob_dat = R_RISCV_64,
     .word_size = 8,
     .unit = 2,  // also without compressed instructions, so that regions can be shared
-    .big_endian = false,
-    .bi_endian = false,
     .stack_alignment = 16,
     .sp_granularity = 16,
-    .red_zone = 0,
-    .caller_sp_bias = 0,
     .sp = 2,
     .fp = 8,
     .ra = 1,
     .pc = 64,
-    .sign_state = k_no_reg,
-    .entry_cfa = 0,
-    .ra_in_memory = false,
-    .entry_ra = 0,
-    .address_mask = ~Addr{0},
     .chain = {.saved_fp = -16, .return_address = -8, .cfa = 0},
     .sigframe_ucontext = 128,  // after struct siginfo
     .in_context = {},          // pc has no number among the others
     .registers = k_registers,
     .trampolines = k_trampolines,
-    .plt_stubs = {},
     .calls = k_calls,
     .exception_registers = k_exception_registers,
 };
