@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "jitunwind/dyn_info/list_index_internal.h"
-#include "jitunwind/dyn_info/list_state_p.h"
 #include "jitunwind/dyn_info/procedure_rows_p.h"
+#include "jitunwind/dyn_info/target_heads_internal.h"
 #include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/byte_reader.h"
 

@@ -16,14 +16,6 @@ constexpr std::size_t table_place(std::uint64_t key, unsigned bits) noexcept {
   return static_cast<std::size_t>(spread(key) >> (64 - bits));
 }
 
-/// A place for an address of code. Neighbouring code has neighbouring places, so walks of new functions touch few new
-/// pages of the table. A place stands for 2^unit_bits bytes. Each stretch of code that fills the table starts at a
-/// pseudo-random place.
-constexpr std::size_t code_table_place(std::uint64_t at, unsigned bits, unsigned unit_bits) noexcept {
-  const std::uint64_t unit = at >> unit_bits;
-  return static_cast<std::size_t>((unit + (spread(unit >> bits) >> 32)) & ((std::uint64_t{1} << bits) - 1));
-}
-
 /// The hash of one more word, after the words that `hash` is of.
 constexpr std::uint64_t hash_with(std::uint64_t hash, std::uint64_t word) noexcept { return spread(hash ^ word); }
 

@@ -25,4 +25,7 @@ bool are_mapped(Addr first, Addr last) noexcept;
 inline bool is_mapped(Addr at) noexcept { return are_mapped(at, at); }
 #pragma GCC visibility pop
 
+/// Whether Valgrind runs this process, which in some respects differs from the kernel that it stands for. Signal-safe.
+bool under_valgrind() noexcept;
+
 }  // namespace jitunwind

@@ -62,4 +62,13 @@ extern constinit ForkableLock names_lock;
 /// Callers call it before they change the data of that lock.
 void keep_names_whole_in_forks() noexcept;
 
+// Methods of Intel's interface for JITs (itt/methods.cpp).
+
+/// Called by an agent, with the arguments of NotifyEvent(): loaded code has a name until it is unloaded. The event is
+/// lost if memory is exhausted. Thread-safe; not signal-safe.
+[[gnu::visibility("default")]] void hear_itt_event(std::int32_t event, const void* data) noexcept;
+
+/// Runs in a forked child, which lacks the thread that was changing names.
+void forget_itt_methods_in_child() noexcept;
+
 }  // namespace jitunwind

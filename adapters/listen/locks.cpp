@@ -2,7 +2,6 @@
 #include <atomic>
 
 #include "jitunwind/adapters/listen/frames/told_frames_p.h"
-#include "jitunwind/adapters/listen/itt/methods_p.h"
 #include "jitunwind/adapters/listen/listening_p.h"
 #include "jitunwind/adapters/listen/names/heard_names_p.h"
 #include "jitunwind/dyn_info/registry/observers_internal.h"

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "jitunwind/adapters/llvm_orc/orc_memory_manager.h"
+#include "jitunwind/adapters/llvm_orc/orc_object_p.h"
 #include "jitunwind/adapters/llvm_orc/orc_plugin.h"
-#include "jitunwind/adapters/llvm_orc/orc_report_p.h"
 
 namespace jitunwind {
 

@@ -11,8 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "jitunwind/adapters/llvm_orc/orc_report_p.h"
-#include "jitunwind/adapters/llvm_orc/orc_room_p.h"
+#include "jitunwind/adapters/llvm_orc/orc_object_p.h"
 
 namespace jitunwind {
 namespace {

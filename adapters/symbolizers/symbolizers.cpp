@@ -5,26 +5,146 @@
 #include <elf.h>
 #include <execinfo.h>
 #include <link.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <span>
 #include <string_view>
 
-#include "jitunwind/adapters/symbolizers/symbolizers_p.h"
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/sdk/local_space.h"
+#include "jitunwind/unwind_core/errno_keeper_internal.h"
+#include "jitunwind/unwind_core/hash.h"
 #include "jitunwind/unwind_core/memory/small_stack_internal.h"
 #include "jitunwind/unwind_core/modules/local_modules.h"
 #include "jitunwind/unwind_core/trace/log.h"
 
+#pragma weak dlsym  // a static program has none
+
 namespace jitunwind {
 namespace {
+
+/// The C library's functions, which are called without this library.
+struct NextSymbolizers {
+  int (*dladdr)(const void* address, Dl_info* info) = nullptr;
+  int (*dladdr1)(const void* address, Dl_info* info, void** extra, int flags) = nullptr;
+  char** (*backtrace_symbols)(void* const* addresses, int size) = nullptr;
+  void (*backtrace_symbols_fd)(void* const* addresses, int size, int fd) = nullptr;
+};
+
+constinit NextSymbolizers known_next;
+constinit std::atomic<bool> is_next_known{false};
+
+template <class Function>
+void find_next(Function*& function, const char* name) noexcept {
+  if (&dlsym != nullptr) function = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
+/// Threads that come here at once write the same values.
+[[gnu::constructor(101)]] void find_at_load() {
+  const ErrnoKeeper keep_errno;
+  NextSymbolizers found;
+  find_next(found.dladdr, "dladdr");
+  find_next(found.dladdr1, "dladdr1");
+  find_next(found.backtrace_symbols, "backtrace_symbols");
+  find_next(found.backtrace_symbols_fd, "backtrace_symbols_fd");
+  known_next = found;
+  is_next_known.store(true, std::memory_order_release);
+}
+
+/// The definitions that follow in search order. They are null in a static program, of whose addresses glibc's own
+/// functions know nothing. They are looked up when the library is loaded, so that this is signal-safe afterwards.
+const NextSymbolizers& next_symbolizers() noexcept {
+  // Constructors of other libraries may call earlier, while there are no other threads.
+  if (!is_next_known.load(std::memory_order_acquire)) find_at_load();
+  return known_next;
+}
+
+// Names that are valid until the process ends, whatever becomes of the code that they name.
+
+constexpr std::size_t k_most_lasting_bytes = std::size_t{64} << 20;
+
+/// A name in a chain of those with the same hash. The text follows in memory.
+struct Kept {
+  Kept* next;
+  std::size_t length;
+  char* text() noexcept { return reinterpret_cast<char*>(this + 1); }
+};
+
+/// Memory for names, used from its begin to its end.
+struct Piece {
+  static constexpr std::size_t k_bytes = std::size_t{64} << 10;
+  std::atomic<std::size_t> used{sizeof(Piece)};
+};
+
+constexpr unsigned k_chain_bits = 12;
+constinit std::array<std::atomic<Kept*>, std::size_t{1} << k_chain_bits> chains{};
+constinit std::atomic<Piece*> piece{nullptr};
+constinit std::atomic<std::size_t> mapped{0};
+
+void* take(Piece* from, std::size_t bytes) noexcept {
+  if (from == nullptr) return nullptr;
+  const std::size_t at = from->used.fetch_add(bytes, std::memory_order_relaxed);
+  return at + bytes <= Piece::k_bytes ? reinterpret_cast<std::byte*>(from) + at : nullptr;
+}
+
+/// A name is smaller than a piece. A caller that finds the piece used up maps another one. If several do so at once,
+/// one of their pieces stays.
+void* allocate(std::size_t bytes) noexcept {
+  for (;;) {
+    Piece* now = piece.load(std::memory_order_acquire);
+    if (void* const taken = take(now, bytes)) return taken;
+    if (mapped.load(std::memory_order_relaxed) >= k_most_lasting_bytes) return nullptr;
+    void* const memory = ::mmap(nullptr, Piece::k_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return nullptr;
+    if (piece.compare_exchange_strong(now, new (memory) Piece, std::memory_order_acq_rel))
+      mapped.fetch_add(Piece::k_bytes, std::memory_order_relaxed);
+    else
+      ::munmap(memory, Piece::k_bytes);
+  }
+}
+
+Kept* find_kept(Kept* chain, std::string_view name) noexcept {
+  while (chain != nullptr &&
+         (chain->length != name.size() || std::memcmp(chain->text(), name.data(), name.size()) != 0))
+    chain = chain->next;
+  return chain;
+}
+
+std::atomic<Kept*>& chain_of(std::string_view name) noexcept {
+  std::uint64_t hash = 0;
+  for (const char byte : name) hash = hash_with(hash, static_cast<unsigned char>(byte));
+  return chains[table_place(hash, k_chain_bits)];
+}
+
+/// Returns the name, NUL-terminated; the same name has the same address, unless threads ask for it at once for the
+/// first time. Null: there is no memory, or names of k_most_lasting_bytes are kept. Signal-safe, thread-safe, and never
+/// waits. It allocates by mmap alone.
+const char* lasting_name(std::string_view name) noexcept {
+  std::atomic<Kept*>& chain = chain_of(name);
+  Kept* first = chain.load(std::memory_order_acquire);
+  if (Kept* const known = find_kept(first, name)) return known->text();
+  const ErrnoKeeper keep_errno;
+  constexpr std::size_t k_unit = alignof(Kept);
+  void* const memory = allocate((sizeof(Kept) + name.size() + 1 + k_unit - 1) / k_unit * k_unit);
+  if (memory == nullptr) return nullptr;
+  Kept* const kept = new (memory) Kept{first, name.size()};
+  std::memcpy(kept->text(), name.data(), name.size());
+  kept->text()[name.size()] = '\0';
+  while (!chain.compare_exchange_weak(kept->next, kept, std::memory_order_acq_rel)) {
+  }
+  return kept->text();
+}
 
 /// The name for the file of code that is in none, since users of dladdr() expect no null pointer.
 constinit char no_file[] = "[jit]";

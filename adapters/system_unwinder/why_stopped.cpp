@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdio>
 
-#include "jitunwind/adapters/system_unwinder/find_fde/level_one_p.h"
-#include "jitunwind/adapters/system_unwinder/refusals_p.h"
+#include "jitunwind/adapters/system_unwinder/frames/registered_fde_p.h"
+#include "jitunwind/adapters/system_unwinder/lookups_p.h"
 #include "jitunwind/adapters/system_unwinder/system_unwinder.h"
 #include "jitunwind/builders/frame_personality_internal.h"
 #include "jitunwind/dyn_info/registry/registry.h"

@@ -1,4 +1,7 @@
-// The codes of the C interface: those of the library under stable numbers, and the mistakes of C callers.
+// The codes of the C interface: those of the library under stable numbers, and the mistakes of C callers; and its
+// version.
+
+#include <jitunwind/version.h>
 
 #include "jitunwind/sdk/c/answer_internal.h"
 
@@ -124,3 +127,5 @@ const char* ju_status_remedy(ju_status status) {
     if (remedy.status == status) return remedy.text;
   return "";
 }
+
+unsigned jitunwind_version(void) { return JITUNWIND_VERSION; }

@@ -1,7 +1,9 @@
-// The functions of libunwind's interface that walk this process from a context.
+// The functions of libunwind's interface for this process: walks from a context, and registration.
 #include <new>
 #include <span>
 
+#include "jitunwind/dyn_info/libunwind-dynamic.h"
+#include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/sdk/compat/callback_space_p.h"
 #include "jitunwind/sdk/compat/cursor_p.h"
 #include "jitunwind/sdk/compat/target_p.h"
@@ -51,6 +53,16 @@ int unw_backtrace2(void** addresses, int size, unw_context_t* context, int flag)
     (void)init(&cursor, context, top);
     return static_cast<int>(jitunwind::list_addresses(cursor_of(&cursor), jitunwind::WalkPart::whole, into));
   });
+}
+
+// The interface cannot report errors: a refused descriptor is ignored.
+void _U_dyn_register(unw_dyn_info_t* di) { (void)jitunwind::register_procedure(di); }
+void _U_dyn_cancel(unw_dyn_info_t* di) { (void)jitunwind::cancel_procedure(di); }
+
+unw_word_t _U_dyn_info_list_addr(void) { return reinterpret_cast<unw_word_t>(jitunwind::procedure_list()); }
+
+size_t _U_dyn_region_size(int op_count) {
+  return op_count < 0 ? 0 : _U_dyn_region_info_size(static_cast<unsigned>(op_count));
 }
 
 // The names that programs with UNW_LOCAL_ONLY use.

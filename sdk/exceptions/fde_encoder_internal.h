@@ -26,9 +26,6 @@ DerivedRecord* encode_stretches(const ProcedureInfo& procedure) noexcept;
 /// region that is counted from the procedure's end, and is never freed. Null: the procedure has no shape, a personality
 /// routine or a gp; or there is no room. Signal-safe.
 const DerivedRecord* find_shape_fde(const ProcedureHold& hold) noexcept;
-/// An unpublished record of the FDE of the code from 0 to `end`. `info` is a procedure that begins at 0 and may end
-/// later. Null: some of that code has no row, the FDE is too long, or there is no memory. Signal-safe.
-DerivedRecord* encode_shape(const unw_dyn_info_t& info, Addr end) noexcept;
 
 class FdeReceiver {
  public:

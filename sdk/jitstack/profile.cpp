@@ -1,5 +1,4 @@
-#include "jitunwind/sdk/jitstack/profile_p.h"
-#include "jitunwind/sdk/jitstack/terminal_p.h"
+#include "jitunwind/sdk/jitstack/output_p.h"
 
 #include <unistd.h>
 

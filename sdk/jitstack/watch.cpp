@@ -1,4 +1,3 @@
-
 #include <signal.h>
 #include <unistd.h>
 
@@ -9,7 +8,7 @@
 #include <string>
 
 #include "jitunwind/sdk/jitstack/options_p.h"
-#include "jitunwind/sdk/jitstack/profile_p.h"
+#include "jitunwind/sdk/jitstack/output_p.h"
 #include "jitunwind/sdk/jitstack/terminal_p.h"
 
 namespace jitunwind::jitstack {

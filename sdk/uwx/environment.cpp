@@ -1,7 +1,6 @@
 #include "jitunwind/sdk/uwx/environment_p.h"
 
 #include "jitunwind/sdk/local_space.h"
-#include "jitunwind/sdk/uwx/self_p.h"
 
 namespace jitunwind::uwx {
 namespace {

@@ -5,16 +5,18 @@
 // those that no frame has saved since.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 
+#include <uwx_self.h>
+#include "jitunwind/sdk/uwx/answers/callbacks_p.h"
 #include "jitunwind/sdk/uwx/answers/looked_up_rows_p.h"
+#include "jitunwind/sdk/uwx/names/file_cache_p.h"
 #include "jitunwind/sdk/uwx/names/frame_names_p.h"
 #include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/emit/row_state.h"
 #include "jitunwind/unwind_core/walk/cursor.h"
-
-struct uwx_self_info;
 
 namespace jitunwind::uwx {
 
@@ -124,4 +126,22 @@ class Environment final : FactsListener {
 struct uwx_env final {
   explicit uwx_env(const jitunwind::uwx::Allocator& allocator) noexcept : environment(allocator) {}
   jitunwind::uwx::Environment environment;
+};
+
+/// The opaque structure of uwx_self.h: the token of the callbacks by which a thread walks its own stack.
+struct uwx_self_info final {
+  explicit uwx_self_info(uwx_env& env) noexcept
+      : owner(env), files(env.environment.allocator()), strings(env.environment.allocator()) {}
+
+  uwx_env& owner;
+  /// The context that UWX_COPYIN_REG reads: that of the function which made it, or of the code that a signal has
+  /// interrupted.
+  jitunwind::RegisterFile context;
+  /// Whether the next answer to SYMBOLS includes the source, for which debug information is read.
+  bool wants_source = true;
+  jitunwind::uwx::FileCache files;
+
+  // The words of the current answer.
+  std::array<std::uint64_t, jitunwind::uwx::k_answer_words> answer{};
+  jitunwind::uwx::StringPool strings;
 };

@@ -1,5 +1,5 @@
 // Unwind Express for the calling thread: the engine's knowledge of this process, as answers to the callbacks' requests.
-#include "jitunwind/sdk/uwx/self_p.h"
+#include "jitunwind/sdk/uwx/environment_p.h"
 
 #include <cstring>
 #include <new>

@@ -10,9 +10,9 @@
 #include <random>
 #include <vector>
 
-#include "jitunwind/adapters/system_unwinder/find_fde/level_one_p.h"
 #include "jitunwind/adapters/system_unwinder/frames/frame_section_p.h"
 #include "jitunwind/adapters/system_unwinder/frames/frame_tables_p.h"
+#include "jitunwind/adapters/system_unwinder/frames/registered_fde_p.h"
 #include "jitunwind/builders/registers_x86_64.h"
 #include "jitunwind/builders/registration.h"
 #include "jitunwind/dyn_info/registry/observers.h"

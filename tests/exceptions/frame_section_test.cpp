@@ -9,8 +9,8 @@
 #include <random>
 #include <vector>
 
-#include "jitunwind/adapters/system_unwinder/find_fde/level_one_p.h"
 #include "jitunwind/adapters/system_unwinder/frames/frame_section_p.h"
+#include "jitunwind/adapters/system_unwinder/frames/registered_fde_p.h"
 #include "jitunwind/unwind_core/arch/arch.h"
 #include "jitunwind/unwind_core/emit/eh_frame.h"
 

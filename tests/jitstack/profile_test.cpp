@@ -1,7 +1,7 @@
 // Profiles: the counting of stacks, and the folded text.
 #include <gtest/gtest.h>
 
-#include "jitunwind/sdk/jitstack/profile_p.h"
+#include "jitunwind/sdk/jitstack/output_p.h"
 
 namespace jitunwind::jitstack {
 namespace {

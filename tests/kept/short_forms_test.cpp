@@ -11,7 +11,7 @@
 #include "jitunwind/unwind_core/kept/compact_step_p.h"
 #include "jitunwind/unwind_core/kept/row_cache_internal.h"
 #include "jitunwind/unwind_core/rows/row_text.h"
-#include "jitunwind/unwind_core/walk/caller_rules_p.h"
+#include "jitunwind/unwind_core/walk/caller_chain_p.h"
 #include "tests/support/host_row.h"
 
 namespace jitunwind::test {

@@ -105,7 +105,6 @@ class CallerRule {
   constexpr CallerRule with_link(std::uint32_t entry) const noexcept {
     return CallerRule((word_ & k_rule_mask) | std::uint64_t{entry & k_link_mask} << k_link_at);
   }
-  constexpr std::uint64_t without_link() const noexcept { return word_ & k_rule_mask; }
   /// The part of the word that the key of a CodeTable depends on: all but the link. A shift is one instruction.
   constexpr std::uint64_t digest() const noexcept { return word_ << (64 - k_link_at); }
 

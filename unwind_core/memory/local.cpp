@@ -21,7 +21,6 @@
 #include "jitunwind/unwind_core/memory/known_stack_internal.h"
 #include "jitunwind/unwind_core/memory/raw_access_internal.h"
 #include "jitunwind/unwind_core/page_internal.h"
-#include "jitunwind/unwind_core/valgrind_p.h"
 
 namespace jitunwind {
 namespace {

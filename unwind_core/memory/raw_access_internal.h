@@ -1,4 +1,5 @@
-// Loads from memory that a walk has proven readable, although others may write to it.
+// Loads from memory that a walk has proven readable, although others may write to it; and what sanitizers must not
+// change.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +11,11 @@
 // that a walk reads. An unwinder has to read both, so the raw accesses are not instrumented. They are volatile because
 // the compiler could otherwise replace them by a call of memcpy, which the sanitizers intercept.
 #define JITUNWIND_RAW_ACCESS __attribute__((no_sanitize_address, no_sanitize_thread))
+
+// ThreadSanitizer keeps a stack of its own, of functions that were entered and not left. A function that is left by a
+// jump must not be on it. AddressSanitizer may have variables elsewhere than on the stack, which such functions need
+// there.
+#define JITUNWIND_LEFT_BY_A_JUMP __attribute__((no_sanitize_thread, no_sanitize_address))
 
 namespace jitunwind {
 

@@ -5,7 +5,6 @@
 #include "jitunwind/unwind_core/trace/counters.h"
 #include "jitunwind/unwind_core/trace/log.h"
 #include "jitunwind/unwind_core/walk/caller_chain_p.h"
-#include "jitunwind/unwind_core/walk/caller_rules_p.h"
 #include "jitunwind/unwind_core/walk/context.h"
 
 namespace jitunwind {

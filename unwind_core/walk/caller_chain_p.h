@@ -1,16 +1,57 @@
 // The chain goes from frame to frame by the rules that an address space keeps.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 #include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/kept/row_cache_internal.h"
+#include "jitunwind/unwind_core/memory/known_stack_internal.h"
+#include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/walk/address_walk_internal.h"
-#include "jitunwind/unwind_core/walk/readable_stack_p.h"
+#include "jitunwind/unwind_core/walk/cursor.h"
 
 namespace jitunwind {
+
+/// The stack that a walk is on, as far as it can be read.
+class ReadableStack {
+ public:
+  explicit ReadableStack(Addr sp) noexcept : range_(known_stack(sp)), is_known_(!range_.empty()) {
+    if (!is_known_) range_ = {page_of(sp), page_of(sp)};
+  }
+  /// Whether the walk may read these bytes; perhaps after a probe.
+  bool has(Addr first, Addr end) noexcept {
+    return first < end && ((first >= range_.begin && end <= range_.end) || reach(first, end));
+  }
+  bool is_known() const noexcept { return is_known_; }
+  /// A frame's SP may be the end.
+  bool holds_frame(Addr sp) const noexcept { return sp >= range_.begin && sp <= range_.end; }
+  AddrRange range() const noexcept { return range_; }
+  Addr end() const noexcept { return range_.end; }
+  /// Neither probes again what the other has probed of this stack.
+  void share_with(Cursor& cursor) noexcept {
+    AddrRange all = range_;
+    if (const AddrRange theirs = cursor.proven(); !theirs.empty()) {
+      if (theirs.end < all.begin || theirs.begin > all.end) return;
+      all = {std::min(all.begin, theirs.begin), std::max(all.end, theirs.end)};
+    }
+    if (!is_known_) range_ = all;
+    cursor.set_proven(all);
+  }
+  /// Probes other stacks page by page, for this walk alone.
+  [[gnu::noinline]] bool reach(Addr first, Addr end) noexcept {
+    if (is_known_ || first < range_.begin || end < first || end - range_.end > k_farthest) return false;
+    range_.end = first_unreadable_page(range_.end, page_of(end - 1) + k_page_size);
+    return end <= range_.end;
+  }
+
+ private:
+  static constexpr Addr k_farthest = Addr{1} << 20;
+  AddrRange range_;
+  bool is_known_;
+};
 
 /// A frame as far as a walk of addresses knows it, and the addresses of the frames that it has passed. Precondition:
 /// the space keeps rows.
@@ -122,5 +163,19 @@ class CallerChain {
   bool has_linked_ = false;  // one entry to another
   CallerRule not_compact_;   // by which run_on() could not go on
 };
+
+// Rows to rules (caller_rules.cpp), for frames that no rule is kept of yet.
+
+/// The rule of a row that is not compact, in a word. Kind compact: there is none.
+CallerRule rule_of_other(const FrameRow& row, KeptBy by, const Arch& arch) noexcept;
+
+/// Steps by rows that need only pc, SP and frame pointer, until a rule is known of the place or there is no more room:
+/// full. Outermost: the place's row says so. Unknown: no rule is known, and the row does not help. Needs room on the
+/// stack (small_stack_internal.h).
+CallerChain::Stop step_by_rows(CallerChain& chain) noexcept;
+
+/// Steps the cursor, has the chain go on where it is then, and keeps a rule of the place it left, if one says it.
+/// False: the cursor has not moved. Precondition: it stands where the chain does. Needs room on the stack.
+bool step_by_cursor(CallerChain& chain, Cursor& cursor) noexcept;
 
 }  // namespace jitunwind

@@ -1,4 +1,4 @@
-#include "jitunwind/unwind_core/walk/caller_rules_p.h"
+#include "jitunwind/unwind_core/walk/caller_chain_p.h"
 
 #include <optional>
 

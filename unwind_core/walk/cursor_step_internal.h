@@ -1,11 +1,35 @@
-// The step of a cursor where its row is kept, inline: what nearly every step is.
+// The step of a cursor where its row is kept, inline: what nearly every step is. Steps of a position by compact rows.
 #pragma once
 
+#include "jitunwind/unwind_core/kept/compact_step_p.h"
 #include "jitunwind/unwind_core/kept/row_cache_internal.h"
 #include "jitunwind/unwind_core/walk/cursor.h"
-#include "jitunwind/unwind_core/walk/stack_position_internal.h"
+#include "jitunwind/unwind_core/walk/stack_position.h"
 
 namespace jitunwind {
+
+inline bool StackPosition::find_caller(const CompactRow& row, CompactCaller& out) noexcept {
+  return jitunwind::find_caller(row, space_->row_cache->layout, space_->memory, window_, registers_, out) &&
+         out.pc != 0;
+}
+
+inline void StackPosition::go_to(const CompactCaller& caller, const CompactRow& row) noexcept {
+  restore(row, space_->row_cache->layout, caller, registers_);
+  arrive(CodeAddress::returned_to(caller.pc));
+}
+
+inline bool StackPosition::find_caller(const CompactRow& row, CopiedCaller& out) noexcept {
+  return copy_caller(row, space_->row_cache->layout, space_->memory, window_, registers_, out) && out.pc != 0;
+}
+
+inline void StackPosition::go_to(const CopiedCaller& caller, const CompactRow& row) noexcept {
+  restore(row, space_->row_cache->layout, caller, registers_);
+  arrive(CodeAddress::returned_to(caller.pc));
+}
+
+inline bool StackPosition::is_itself(const CompactCaller& caller) const noexcept {
+  return caller.pc == pc() && caller.sp == sp();
+}
 
 /// Brent, "An improved Monte Carlo factorization algorithm", 1980: one marked frame, moved at every power of two, is
 /// met again by any cycle. Equal neighbours are found at once. The CFA may move either way: stacks switch.

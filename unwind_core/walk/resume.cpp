@@ -9,12 +9,12 @@
 #include <array>
 #include <cstring>
 
+#include "jitunwind/unwind_core/memory/raw_access_internal.h"
 #include "jitunwind/unwind_core/memory/small_stack_internal.h"
+#include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/sources/guesses/code_pattern_p.h"
-#include "jitunwind/unwind_core/valgrind_p.h"
 #include "jitunwind/unwind_core/walk/context.h"
 #include "jitunwind/unwind_core/walk/context_p.h"
-#include "jitunwind/unwind_core/walk/left_by_jump_internal.h"
 
 // AddressSanitizer keeps marks on the stack that only returns take back.
 extern "C" [[gnu::weak]] void __asan_handle_no_return();

@@ -61,7 +61,7 @@ class StackPosition {
   /// Precondition: column >= 0. Error read_only_register, and nothing has changed.
   Status write(int column, std::uint64_t value, Addr context) noexcept;
 
-  // Inline in stack_position_internal.h. Precondition: the space keeps rows.
+  // Inline in cursor_step_internal.h. Precondition: the space keeps rows.
 
   /// False where apply_row() must decide.
   bool find_caller(const CompactRow& row, CompactCaller& out) noexcept;

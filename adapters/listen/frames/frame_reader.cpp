@@ -1,4 +1,4 @@
-#include "jitunwind/adapters/listen/frames/frame_reader_p.h"
+#include "jitunwind/adapters/listen/frames/told_frames_p.h"
 
 #include <cstring>
 

@@ -1,15 +1,68 @@
 // The functions by which JITs announce call frame information to libgcc, or to LLVM's libunwind. These definitions
 // precede libgcc_s's in search order, so the program's own calls reach them. Their meaning is libgcc's
-// (unwind-dw2-fde.h), unless it is LLVM's: frame_reader_p.h. They are weak, so that a static libgcc's own definitions
+// (unwind-dw2-fde.h), unless it is LLVM's: told_frames_p.h. They are weak, so that a static libgcc's own definitions
 // take precedence instead of colliding.
+#include <dlfcn.h>
+
 #include <utility>
 
-#include "jitunwind/adapters/listen/frames/next_functions_p.h"
 #include "jitunwind/adapters/listen/frames/told_frames_p.h"
 #include "jitunwind/adapters/listen/listening_p.h"
+#include "jitunwind/unwind_core/errno_keeper_internal.h"
+
+// A static program has none of these, and no next functions.
+#pragma weak dlsym
+#pragma weak dlopen
 
 namespace jitunwind {
 namespace {
+
+/// The __register_frame family that would be called without this library: that of libgcc_s, or of LLVM's libunwind.
+struct NextFrameFunctions {
+  void (*register_frame)(const void* begin) = nullptr;
+  void (*register_info)(const void* begin, void* object) = nullptr;
+  void (*register_info_bases)(const void* begin, void* object, void* text, void* data) = nullptr;
+  void (*register_table)(void* begin) = nullptr;
+  void (*register_info_table)(void* begin, void* object) = nullptr;
+  void (*register_info_table_bases)(void* begin, void* object, void* text, void* data) = nullptr;
+  void (*deregister_frame)(const void* begin) = nullptr;
+  void* (*deregister_info)(const void* begin) = nullptr;
+  void* (*deregister_info_bases)(const void* begin) = nullptr;
+};
+
+template <class Function>
+void find(Function*& function, const char* name, void* run_time) noexcept {
+  void* found = dlsym(RTLD_NEXT, name);
+  if (found == nullptr && run_time != nullptr) found = dlsym(run_time, name);
+  function = reinterpret_cast<Function*>(found);
+}
+
+/// Functions that follow this library in search order, else those of libgcc_s if it is loaded. Missing members are
+/// null. Each call looks them up: not signal-safe, takes locks of the dynamic linker.
+NextFrameFunctions next_frame_functions() noexcept {
+  NextFrameFunctions next;
+  if (&dlsym == nullptr || &dlopen == nullptr) return next;
+  const ErrnoKeeper keep_errno;
+  void* const run_time = dlopen("libgcc_s.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  find(next.register_frame, "__register_frame", run_time);
+  find(next.register_info, "__register_frame_info", run_time);
+  find(next.register_info_bases, "__register_frame_info_bases", run_time);
+  find(next.register_table, "__register_frame_table", run_time);
+  find(next.register_info_table, "__register_frame_info_table", run_time);
+  find(next.register_info_table_bases, "__register_frame_info_table_bases", run_time);
+  find(next.deregister_frame, "__deregister_frame", run_time);
+  find(next.deregister_info, "__deregister_frame_info", run_time);
+  find(next.deregister_info_bases, "__deregister_frame_info_bases", run_time);
+  if (run_time != nullptr) dlclose(run_time);
+  return next;
+}
+
+/// The target of a call of __register_frame by a library that was loaded with the program; null: there is none, or the
+/// program is static. Not signal-safe.
+void* first_register_frame() noexcept {
+  const ErrnoKeeper keep_errno;
+  return &dlsym == nullptr ? nullptr : dlsym(RTLD_DEFAULT, "__register_frame");
+}
 
 Addr address_of(const void* at) noexcept { return reinterpret_cast<std::uintptr_t>(at); }
 

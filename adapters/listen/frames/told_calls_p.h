@@ -30,13 +30,6 @@ class ToldCall {
   /// Precondition: it is not a single one. Null: no call.
   ToldBlock* block() const noexcept { return reinterpret_cast<ToldBlock*>(word_); }
 
-  std::uintptr_t word() const noexcept { return word_; }
-  static ToldCall of_word(std::uintptr_t word) noexcept {
-    ToldCall call;
-    call.word_ = word;
-    return call;
-  }
-
  private:
   static constexpr std::uintptr_t k_lone = 1;
   std::uintptr_t word_ = 0;

@@ -1,6 +1,6 @@
 // An agent of Intel's interface for JITs: INTEL_JIT_PROFILER64 names this library to an engine, which loads it and
 // calls these two functions (jitprofiling.c of ittapi).
-#include "jitunwind/adapters/listen/itt/methods_p.h"
+#include "jitunwind/adapters/listen/listening_p.h"
 
 extern "C" [[gnu::visibility("default")]] unsigned Initialize() { return 1; }
 

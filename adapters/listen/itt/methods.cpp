@@ -1,11 +1,9 @@
-#include "jitunwind/adapters/listen/itt/methods_p.h"
-
+// Methods of Intel's interface for JITs, by the numbers that engines give them.
 #include <map>
 #include <mutex>
 #include <new>
 #include <utility>
 
-#include "jitunwind/adapters/listen/listen.h"
 #include "jitunwind/adapters/listen/listening_p.h"
 #include "jitunwind/sdk/dialects/itt_event.h"
 #include "jitunwind/unwind_core/memory/local.h"

@@ -5,6 +5,17 @@
 // is linked.
 #include "jitunwind/adapters/system_unwinder/find_fde/next_definition_p.h"
 
+#include <dlfcn.h>
+
+#include "jitunwind/sdk/local_space.h"
+#include "jitunwind/unwind_core/errno_keeper_internal.h"
+#include "jitunwind/unwind_core/sources/sources.h"
+
+// A static program has none of these, and no next definition.
+#pragma weak dlsym
+#pragma weak dladdr
+#pragma weak dlclose
+
 using jitunwind::EhBases;
 using jitunwind::FindFde;
 
@@ -19,6 +30,8 @@ extern "C" {
 namespace jitunwind {
 namespace {
 
+constexpr const char* k_name = "_Unwind_Find_FDE";
+
 constinit NextDefinition next_definition(&jitunwind_find_fde);
 
 /// The name may be called before anything is registered, and constructors may register and throw.
@@ -27,6 +40,62 @@ constinit NextDefinition next_definition(&jitunwind_find_fde);
 }  // namespace
 
 NextDefinition& next_find_fde() noexcept { return next_definition; }
+
+void* open_loaded(const char* name) noexcept {
+  if (&dlsym == nullptr) return nullptr;
+  // Linkers warn of any mention of dlopen in a static program.
+  const auto open = reinterpret_cast<void* (*)(const char*, int)>(dlsym(RTLD_DEFAULT, "dlopen"));
+  return open ? open(name, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
+}
+
+void* open_loaded_at(const void* at) noexcept {
+  Dl_info info;
+  if (at == nullptr || &dladdr == nullptr || dladdr(at, &info) == 0) return nullptr;
+  return open_loaded(info.dli_fname);
+}
+
+void close_handle(void* handle) noexcept { dlclose(handle); }
+
+FindFde* NextDefinition::usable(void* definition) const noexcept {
+  auto* const found = reinterpret_cast<FindFde*>(definition);
+  return found == own_ ? nullptr : found;
+}
+
+/// Searches in search order first. This library's definition may be the last one, or the run-time library may have been
+/// loaded late and locally; the module of the caller and libgcc_s are searched then.
+FindFde* NextDefinition::search() const noexcept {
+  if (&dlsym == nullptr) return nullptr;
+  if (FindFde* const next = usable(dlsym(RTLD_NEXT, k_name))) return next;
+  if (void* const asking = open_loaded_at(caller_.load(std::memory_order_relaxed))) {
+    if (FindFde* const next = usable(dlsym(asking, k_name))) return next;
+    close_handle(asking);
+  }
+  void* const run_time = open_loaded("libgcc_s.so.1");
+  return run_time ? usable(dlsym(run_time, k_name)) : nullptr;
+}
+
+[[gnu::hot]] void NextDefinition::resolve() noexcept {
+  if (known()) return;
+  const ErrnoKeeper keep_errno;
+  next_.store(search(), std::memory_order_release);
+  caller_.store(nullptr, std::memory_order_relaxed);
+}
+
+const void* NextDefinition::find_ours_first(void* pc, EhBases* bases, const void* caller) noexcept {
+  return find_ours_or(pc, bases, [&] { return find(pc, bases, caller); });
+}
+
+const void* NextDefinition::find_static(void* pc, EhBases* bases, const void* caller) noexcept {
+  caller_.store(caller, std::memory_order_relaxed);
+  const ErrnoKeeper keep_errno;
+  MemoryWindow window;
+  Lookup lookup(local_space(), CodeAddress::interrupted(address_of(pc)), window);
+  ProcedureInfo procedure;
+  const Found found = eh_frame_source().find_procedure(lookup, procedure);
+  if (!found || !*found) return nullptr;
+  *bases = {nullptr, nullptr, pointer_to(procedure.range.begin)};
+  return pointer_to(procedure.unwind_info);
+}
 
 }  // namespace jitunwind
 

@@ -6,8 +6,8 @@
 #include <optional>
 #include <set>
 
-#include "jitunwind/adapters/system_unwinder/find_fde/level_one_p.h"
-#include "jitunwind/adapters/system_unwinder/refusals_p.h"
+#include "jitunwind/adapters/system_unwinder/frames/registered_fde_p.h"
+#include "jitunwind/adapters/system_unwinder/lookups_p.h"
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/registry/system_unwinder_seam_internal.h"
 #include "jitunwind/sdk/exceptions/fde_encoder_internal.h"

@@ -1,14 +1,29 @@
-// Call frame information of registered procedures in the form that the unwinder of the C++ run-time reads.
+// Call frame information of registered procedures in the form that the unwinder of the C++ run-time reads, and the
+// interface between that and this library. No public header has it, but it is fixed since libgcc_s exported it
+// (GCC_3.0).
 #pragma once
 
 #include <cstdint>
 
-#include "jitunwind/adapters/system_unwinder/find_fde/level_one_p.h"
 #include "jitunwind/unwind_core/error.h"
 
-#pragma GCC visibility push(default)
 namespace jitunwind {
 
+/// Bases of an FDE's pointers, and the beginning of its code.
+struct EhBases {
+  void* text;
+  void* data;
+  void* function;
+};
+static_assert(sizeof(EhBases) == 3 * sizeof(void*));
+
+/// FDE of the code at `pc`, an address within the call, or null. No definition throws.
+using FindFde = const void*(void* pc, EhBases* bases) noexcept;
+
+inline std::uintptr_t address_of(const void* at) noexcept { return reinterpret_cast<std::uintptr_t>(at); }
+inline void* pointer_to(std::uint64_t at) noexcept { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)); }
+
+#pragma GCC visibility push(default)
 struct RegisteredFde {
   enum class Kind : std::uint8_t {
     not_registered,  ///< not registered here: the next definition decides
@@ -24,6 +39,6 @@ struct RegisteredFde {
 /// procedure, or of a stretch of a large one, encodes its rows; a later one is an index lookup. Signal-safe.
 /// Thread-safe. `others_asked`: the other definitions do not know the code.
 RegisteredFde::Kind find_registered_fde(const void* pc, RegisteredFde& out, bool others_asked = false) noexcept;
+#pragma GCC visibility pop
 
 }  // namespace jitunwind
-#pragma GCC visibility pop

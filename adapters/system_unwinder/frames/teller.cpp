@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "jitunwind/adapters/system_unwinder/frames/frame_tables_p.h"
-#include "jitunwind/adapters/system_unwinder/refusals_p.h"
+#include "jitunwind/adapters/system_unwinder/lookups_p.h"
 #include "jitunwind/dyn_info/registry/observers_internal.h"
 
 namespace jitunwind {

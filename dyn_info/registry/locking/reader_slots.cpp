@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "jitunwind/dyn_info/registry/locking/stack_evidence_p.h"
-#include "jitunwind/dyn_info/registry/locking/thread_status_p.h"
 
 namespace jitunwind {
 

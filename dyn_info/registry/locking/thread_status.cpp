@@ -1,4 +1,4 @@
-#include "jitunwind/dyn_info/registry/locking/thread_status_p.h"
+#include "jitunwind/dyn_info/registry/locking/stack_evidence_p.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -1,7 +1,6 @@
 // The functions by which personality routines and stop functions read a context. A context of another runtime is passed
 // on to it: glibc unwinds by libgcc_s whatever the program is linked with, and the personality routines then ask here.
 #include "jitunwind/dyn_info/registry/system_unwinder_seam_internal.h"
-#include "jitunwind/sdk/exceptions/runtime/other_runtimes_p.h"
 #include "jitunwind/sdk/exceptions/runtime/unwind_frame_p.h"
 
 extern "C" {
@@ -100,7 +99,7 @@ void* _Unwind_FindEnclosingFunction(void* pc) {
   ProcedureInfo info;
   const Found found = space.find_procedure(lookup, info);
   if (found && *found) return reinterpret_cast<void*>(static_cast<std::uintptr_t>(info.range.begin));
-  // libgcc_s may know frames that were registered with it alone. The probe (adapters/system_unwinder/probe_p.h) also
+  // libgcc_s may know frames that were registered with it alone. The probe (adapters/system_unwinder/lookups_p.h) also
   // expects this call.
   Bases bases{};
   const bool known = &_Unwind_Find_FDE && _Unwind_Find_FDE(static_cast<char*>(pc) - 1, &bases);

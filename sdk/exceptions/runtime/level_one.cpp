@@ -7,11 +7,10 @@
 #include <cstdlib>
 #include <optional>
 
-#include "jitunwind/sdk/exceptions/runtime/other_runtimes_p.h"
 #include "jitunwind/sdk/exceptions/runtime/unwind_frame_p.h"
+#include "jitunwind/unwind_core/memory/raw_access_internal.h"
 #include "jitunwind/unwind_core/memory/small_stack_internal.h"
 #include "jitunwind/unwind_core/trace/log.h"
-#include "jitunwind/unwind_core/walk/left_by_jump_internal.h"
 
 namespace jitunwind::eh {
 namespace {

@@ -1,4 +1,5 @@
-#include "jitunwind/sdk/exceptions/runtime/other_runtimes_p.h"
+// The other unwinders of this process.
+#include "jitunwind/sdk/exceptions/runtime/unwind_frame_p.h"
 
 #include <array>
 #include <atomic>

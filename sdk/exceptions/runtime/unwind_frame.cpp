@@ -10,14 +10,13 @@
 #include "jitunwind/builders/shapes/procedure_of_fde_internal.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/sdk/exceptions/runtime/entry_hints_p.h"
-#include "jitunwind/sdk/exceptions/runtime/other_runtimes_p.h"
+#include "jitunwind/unwind_core/memory/raw_access_internal.h"
 #include "jitunwind/unwind_core/memory/small_stack_internal.h"
 #include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
 #include "jitunwind/unwind_core/walk/context.h"
-#include "jitunwind/unwind_core/walk/left_by_jump_internal.h"
+#include "jitunwind/unwind_core/walk/cursor_step_internal.h"
 #include "jitunwind/unwind_core/walk/resume.h"
-#include "jitunwind/unwind_core/walk/stack_position_internal.h"
 
 namespace jitunwind::eh {
 

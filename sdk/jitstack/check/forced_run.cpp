@@ -1,4 +1,4 @@
-#include "jitunwind/sdk/jitstack/check/forced_run_p.h"
+#include "jitunwind/sdk/jitstack/check/check_output_p.h"
 
 #include <elf.h>
 #include <linux/filter.h>

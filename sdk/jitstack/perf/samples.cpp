@@ -9,7 +9,6 @@
 #include "jitunwind/sdk/jitstack/options_p.h"
 #include "jitunwind/sdk/jitstack/output_p.h"
 #include "jitunwind/sdk/jitstack/perf/perf_processes_p.h"
-#include "jitunwind/sdk/jitstack/profile_p.h"
 #include "jitunwind/sdk/jitstack/terminal_p.h"
 
 namespace jitunwind::jitstack {

@@ -1,4 +1,4 @@
-#include "jitunwind/sdk/uwx/answers/frame_vector_p.h"
+#include "jitunwind/sdk/uwx/answers/callbacks_p.h"
 
 #include <algorithm>
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "jitunwind/sdk/uwx/answers/frame_vector_p.h"
+#include "jitunwind/sdk/uwx/answers/callbacks_p.h"
 #include "jitunwind/unwind_core/row_source.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
 

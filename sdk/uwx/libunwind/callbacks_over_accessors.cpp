@@ -10,7 +10,7 @@
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/target_list.h"
 #include "jitunwind/sdk/compat/found_info_p.h"
-#include "jitunwind/sdk/uwx/answers/answer_writer_p.h"
+#include "jitunwind/sdk/uwx/answers/callbacks_p.h"
 #include "jitunwind/sdk/uwx/environment_p.h"
 
 /// The opaque structure of uwx_libunwind.h. The environment's own copy-in callback reads the target's memory.

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "jitunwind/sdk/uwx/answers/frame_vector_p.h"
-#include "jitunwind/sdk/uwx/names/string_pool_p.h"
+#include "jitunwind/sdk/uwx/answers/callbacks_p.h"
+#include "jitunwind/sdk/uwx/names/file_cache_p.h"
 
 namespace jitunwind::uwx {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "jitunwind/unwind_core/memory/moment_p.h"
+#include "jitunwind/unwind_core/memory/page_answers_p.h"
 #include "jitunwind/unwind_core/trace/counters.h"
 
 namespace jitunwind {

@@ -1,8 +1,11 @@
-// A private address that is no code. A lookup of it through an unwinder shows which definition is called.
+// Lookups of code by the unwinder: those of registered procedures that failed, and those of a private address, which
+// show what definition is called.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+
+#include "jitunwind/unwind_core/error.h"
 
 namespace jitunwind {
 
@@ -25,5 +28,14 @@ inline bool is_probe(const void* pc) noexcept {
   return reinterpret_cast<std::uintptr_t>(pc) - reinterpret_cast<std::uintptr_t>(probe_place) <= 1;
 }
 #pragma GCC visibility pop
+
+/// Notes a failed lookup of a registered procedure; `error.at` is the pc. Signal-safe.
+[[gnu::visibility("default")]] void note_refusal(const Error& error) noexcept;
+
+struct Refusals {
+  std::uint64_t count = 0;
+  Error latest{};  ///< unspecified if there is none
+};
+[[gnu::visibility("default")]] Refusals refusals() noexcept;
 
 }  // namespace jitunwind

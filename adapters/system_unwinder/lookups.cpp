@@ -1,10 +1,16 @@
-#include "jitunwind/adapters/system_unwinder/refusals_p.h"
+#include "jitunwind/adapters/system_unwinder/lookups_p.h"
 
 #include <array>
 #include <atomic>
 
+#include "jitunwind/dyn_info/registry/system_unwinder_seam_internal.h"
+
 namespace jitunwind {
 namespace {
+
+// Unwinders call back on the thread of the caller. Lookups by other threads, through other copies of libgcc_s, prove
+// nothing.
+constinit thread_local bool probe_has_come = false;
 
 /// The thread that has the number writes the entry. A read is valid if the number is the same at its end.
 struct Entry {
@@ -19,6 +25,19 @@ constinit std::array<Entry, k_entries> entries;
 constinit std::atomic<std::uint64_t> count{0};
 
 }  // namespace
+
+constinit std::byte probe_place[2]{};
+constinit std::atomic<unsigned> own_runtime_questions{0};
+
+void note_probe() noexcept { probe_has_come = true; }
+
+bool question_arrives(FindEnclosingFunction* ask) noexcept {
+  if (ask == nullptr) return false;
+  const unsigned before = own_runtime_questions.load(std::memory_order_relaxed);
+  probe_has_come = false;
+  (void)ask(&probe_place[1]);
+  return probe_has_come || own_runtime_questions.load(std::memory_order_relaxed) != before;
+}
 
 void note_refusal(const Error& error) noexcept {
   const std::uint64_t number = count.fetch_add(1, std::memory_order_relaxed) + 1;

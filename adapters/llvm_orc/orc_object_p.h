@@ -1,16 +1,28 @@
-// The code of an object in a code segment, for both linkers. LLVM's managers allocate memory for it as always, which
-// then has other parts of the object alone.
+// The common code of both linkers: the registration of an object, the report of its functions without call frame
+// information, and its code in a code segment. LLVM's managers allocate memory for that as always, which then has other
+// parts of the object alone.
 #pragma once
+
+#include <llvm/Support/Error.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "jitunwind/adapters/code_segments/code_segments.h"
+#include "jitunwind/adapters/llvm_orc/orc_options.h"
+#include "jitunwind/builders/object_registration.h"
 #include "jitunwind/unwind_core/address.h"
 
 namespace jitunwind {
+
+/// Error: a sentence with object, place and reason. Does not throw.
+llvm::Expected<ObjectRegistration> register_orc_object(const ObjectCode& code, const std::string& name,
+                                                       const OrcOptions& options) noexcept;
+
+llvm::Error orc_error(const std::string& what);
 
 /// A contiguous part of an object's code.
 struct OrcCode {

@@ -1,3 +1,0 @@
-#include <jitunwind/version.h>
-
-unsigned jitunwind_version(void) { return JITUNWIND_VERSION; }
