@@ -8,24 +8,11 @@
 #include "jitunwind/unwind_core/walk/context.h"
 
 namespace jitunwind {
-namespace {
 
-/// The entry of the first frame of the thread's walk before. The next walk mostly begins at the same frame.
-constinit thread_local std::uint32_t first_entry = 0;
-
-}  // namespace
-
-/// Links one entry to the next: another walk this way looks nothing up.
-[[gnu::always_inline]] inline void CallerChain::lead_on(RulePlace from, Table::Number to) noexcept {
-  if (from.number == RulePlace::k_none)
-    first_entry = to;
-  else
-    rows_.link(from, to);
-}
-
-/// Sets the rule at `at`, and its entry where that is known. A link tells the entry before the return address was read.
-/// Stacks of the same functions in ever other orders would replace each link at each walk, and threads would wait for
-/// each other's cache lines. So a walk replaces one link, and goes by addresses where a second one does not help.
+/// Sets the rule at `at`, and its entry where that is known. A link tells the entry before the return address was read:
+/// another walk this way looks nothing up but its first frame. Stacks of the same functions in ever other orders would
+/// replace each link at each walk, and threads would wait for each other's cache lines. So a walk replaces one link,
+/// and goes by addresses where a second one does not help.
 template <CallerChain::Way k_way>
 [[gnu::always_inline]] inline CallerChain::Stop CallerChain::find_rule(const Table::Entries& entries, Addr at,
                                                                        RulePlace callee, Table::Number& entry,
@@ -47,8 +34,10 @@ template <CallerChain::Way k_way>
   rule = found.value;
   if constexpr (k_way == Way::link) {
     entry = found.number;
-    lead_on(callee, entry);
-    has_linked_ = true;
+    if (callee.number != RulePlace::k_none) {
+      rows_.link(callee, entry);
+      has_linked_ = true;
+    }
   } else {
     rows_.rules.recent.put(at, entries, found);
   }
@@ -67,7 +56,6 @@ template <CallerChain::Way k_way, bool k_calls_push>
   Addr highest = highest_lowest();
   const Table::Entries entries = rows_.rules.table.entries();
   RulePlace callee = callee_;
-  if (callee.number == RulePlace::k_none) callee.next = first_entry;
   Stop stop = Stop::full;
   while (out != end_) {
     Table::Number entry;

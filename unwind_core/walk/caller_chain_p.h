@@ -132,7 +132,6 @@ class CallerChain {
     if (rule.is_of_module()) (void)rows_.module_of(at, module_);
     return cipher(rule.kept_by(), rows_.changes.number(at, everywhere_));
   }
-  void lead_on(RulePlace from, Table::Number to) noexcept;
   /// No stack is where addresses are so small that what a rule reads could be below 0.
   bool is_on_stack() const noexcept { return stack_.end() >= CallerRule::k_most_below_cfa; }
   /// A rule whose lowest word is not above this reads nothing beyond the known end of the stack. Precondition:
