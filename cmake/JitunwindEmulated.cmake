@@ -13,6 +13,7 @@ endforeach()
 jitunwind_not_tested("tests/{asmjit,orc,orc_versions,toy_vm}" "asmjit and LLVM are packages for the machine's own CPU")
 jitunwind_not_tested("tests/xbyak" "xbyak writes code of x86-64")
 jitunwind_not_tested("tests/check" "check_test.cpp reads code of AArch64 on every CPU, the others run that of x86-64")
+jitunwind_not_tested("tests/musl" "musl-tools build for the machine's own CPU")
 jitunwind_not_tested("tests/{core,jit_header}" "their programs have machine code of x86-64")
 jitunwind_not_tested("tests/{exceptions,fallback,large,prove,resume,signal_handlers,single_step,tools,uwx}"
                      "their frames are of x86-64 code; tests/${JITUNWIND_CPU} has its own")
