@@ -2,8 +2,9 @@
 # the pkg-config modules. Users include <jitunwind/jitunwind.h>; the headers name each other from jitunwind/ on. Nothing
 # in the copy names the prefix, so it may be moved.
 #
-# The components for `cmake --install --component` are jitunwind_runtime, jitunwind_drop_ins (libraries in place of
-# others'), jitunwind_tools, jitunwind_dev (headers, archives, packages, manual pages of functions) and jitunwind_docs.
+# The components for `cmake --install --component` are jitunwind_core (that library alone), jitunwind_runtime,
+# jitunwind_drop_ins (libraries in place of others'), jitunwind_tools, jitunwind_dev (headers, archives, packages, manual
+# pages of functions) and jitunwind_docs.
 # An install() without a component belongs to jitunwind_dev.
 include(CMakePackageConfigHelpers)
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME jitunwind_dev)
@@ -43,14 +44,14 @@ set(libunwind_libraries ${JITUNWIND_CROSS_TARGETS})
 list(TRANSFORM libunwind_libraries PREPEND jitunwind_libunwind_)
 list(PREPEND libunwind_libraries jitunwind_libunwind jitunwind_ptrace jitunwind_coredump)
 
-set(own_libraries jitunwind_core jitunwind jitunwind_listen)
+set(own_libraries jitunwind jitunwind_listen)
 if(TARGET jitunwind_eh_static)
   list(APPEND own_libraries jitunwind_eh)
 endif()
 
 # Each kind of library has an export set. The package's configuration reads the set that is asked for.
 foreach(kind IN ITEMS static shared)
-  foreach(name IN ITEMS jitunwind_uwx LISTS own_libraries libunwind_libraries)
+  foreach(name IN ITEMS jitunwind_core jitunwind_uwx LISTS own_libraries libunwind_libraries)
     string(REGEX REPLACE "^jitunwind_" "" export_name ${name})
     set_target_properties(${name}_${kind} PROPERTIES EXPORT_NAME ${export_name}_${kind})
   endforeach()
@@ -60,6 +61,8 @@ foreach(kind IN ITEMS static shared)
   endforeach()
   list(TRANSFORM own_libraries APPEND _${kind} OUTPUT_VARIABLE libraries)
   install(TARGETS ${libraries} jitunwind_c_${kind} EXPORT jitunwind-${kind} ${as_library})
+  install(TARGETS jitunwind_core_${kind} EXPORT jitunwind-${kind} LIBRARY COMPONENT jitunwind_core
+          NAMELINK_COMPONENT jitunwind_dev)
   foreach(name IN LISTS libunwind_libraries)
     target_include_directories(${name}_${kind} INTERFACE $<INSTALL_INTERFACE:${include_dir}/jitunwind/compat>)
     install(TARGETS ${name}_${kind} EXPORT jitunwind-${kind} ${as_library})
