@@ -3,6 +3,7 @@
 #include <jitunwind/sdk/c/register.h>
 #include <sys/mman.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <stdexcept>
