@@ -4,25 +4,22 @@
 #include <jitunwind_jit.h>
 #include <stdint.h>
 
-static __thread struct {
-  ju_jit_mark all[256];
-  unsigned count, saved; /* `saved` has a bit for each register */
-} jit_said;
+static __thread ju_jit_mark jit_said[256];
+static __thread unsigned jit_count, jit_saved; /* `jit_saved` has a bit for each register */
 
 static void jit_say(int does, MIR_reg_t reg, size_t end, int64_t value) {
   const ju_jit_mark mark = {(uint16_t)does, JU_JIT_X86_64(reg), 0, (int32_t)end, value};
-  if (jit_said.count < 256) jit_said.all[jit_said.count++] = mark;
+  if (jit_count < 256) jit_said[jit_count++] = mark;
 }
 static void jit_say_insn(MIR_insn_t insn, size_t end) { /* `end`: bytes of code, this instruction included */
   const MIR_op_t to = insn->ops[0], from = insn->ops[1];
   const MIR_reg_t base = to.mode == MIR_OP_VAR_MEM ? to.u.var_mem.base : R15_HARD_REG;
   const int64_t by = insn->nops == 3 && insn->ops[2].mode == MIR_OP_INT ? insn->ops[2].u.i : 0;
-  const int saves = from.mode == MIR_OP_VAR && from.u.var < 16 && (jit_said.saved >> from.u.var & 1) == 0 &&
+  const int saves = from.mode == MIR_OP_VAR && from.u.var < 16 && (jit_saved >> from.u.var & 1) == 0 &&
                     (from.u.var == FP_HARD_REG || !target_call_used_hard_reg_p(from.u.var, MIR_T_UNDEF));
-  if (insn->code == MIR_MOV && saves && (base == SP_HARD_REG || base == FP_HARD_REG)) {
-    jit_say(base == SP_HARD_REG ? JU_JIT_SAVE_AT_SP : JU_JIT_SAVE_AT_FP, from.u.var, end, to.u.var_mem.disp);
-    jit_said.saved |= 1u << from.u.var;
-  }
+  const int place = base == SP_HARD_REG ? JU_JIT_SAVE_AT_SP : JU_JIT_SAVE_AT_FP;
+  if (insn->code == MIR_MOV && saves && (base == SP_HARD_REG || base == FP_HARD_REG))
+    jit_say(place, from.u.var, end, to.u.var_mem.disp), jit_saved |= 1u << from.u.var;
   if (by == 0 || to.mode != MIR_OP_VAR || from.mode != MIR_OP_VAR) return;
   if (insn->code == MIR_SUB && to.u.var == SP_HARD_REG) jit_say(JU_JIT_ALLOCATE, 0, end, by);
   if (insn->code == MIR_ADD && to.u.var == FP_HARD_REG && from.u.var == SP_HARD_REG)
@@ -34,10 +31,9 @@ static void jit_say_insn(MIR_insn_t insn, size_t end) { /* `end`: bytes of code,
   jit_say(JU_JIT_RELOAD, FP_HARD_REG, end + 5, 0);
 }
 static ju_jit_known* jit_announce(const void* code, size_t size, const char* name) {
-  ju_jit_frame frame = {jit_said.all, jit_said.count, 0, NULL, NULL};
+  ju_jit_frame frame = {jit_said, jit_count, 0, NULL, NULL};
   const ju_jit_code at = JU_JIT_CODE(code, size, name, &frame);
   ju_jit_known* known = NULL;
   ju_jit_announce(&at, &known, NULL);
-  memset(&jit_said, 0, sizeof jit_said);
-  return known;
+  return jit_count = jit_saved = 0, known;
 }
