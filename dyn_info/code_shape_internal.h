@@ -13,10 +13,10 @@
 namespace jitunwind {
 
 /// The contents of directives are compared, not their addresses. So their owner may free them at any time, and no shape
-/// becomes invalid. Shapes are never freed. The words of the contents follow in memory.
+/// becomes invalid. Shapes are never freed. The contents follow in memory.
 struct CodeShape {
   std::uint32_t number;
-  std::uint32_t words;
+  std::uint64_t head;   ///< the kind and size of the contents
   std::uint64_t front;  ///< instruction units in front of a stretch of which each has the row before that stretch
   std::uint64_t tail;   ///< instruction units that are counted from the procedure's end, behind that stretch
   Addr unit;            ///< of instructions, bytes

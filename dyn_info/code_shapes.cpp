@@ -1,14 +1,16 @@
+#include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <new>
-#include <optional>
 #include <span>
+#include <utility>
 
 #include "jitunwind/dyn_info/code_shape_internal.h"
 #include "jitunwind/dyn_info/directives/directives.h"
-#include "jitunwind/dyn_info/directives/region_list_internal.h"
 #include "jitunwind/dyn_info/own_fde_internal.h"
+#include "jitunwind/dyn_info/procedure_rows_p.h"
 #include "jitunwind/dyn_info/registry/index/registered_span_internal.h"
 #include "jitunwind/unwind_core/arch/arch.h"
 #include "jitunwind/unwind_core/hash.h"
@@ -17,9 +19,8 @@
 namespace jitunwind {
 namespace {
 
-constexpr LocalRegionReader k_regions;
-
-/// Everything that the rows of a description depend on besides its addresses, in words.
+/// Everything that the rows of a description depend on besides its addresses. It is read where it lies, in one pass;
+/// only a new shape has it copied.
 class ShapeKey {
  public:
   /// False: its rows are no other's.
@@ -27,42 +28,50 @@ class ShapeKey {
     const std::uint64_t units = (info.end_ip - info.start_ip) / arch.unit;
     const bool is_directives = info.format == UNW_INFO_FORMAT_DYNAMIC;
     if (is_directives ? !read_directives(info) || units < front_ + tail_ : !read_fde(info, arch)) return false;
-    words_[0] = std::uint64_t{is_directives} << 33 | std::uint64_t{has_facts_} << 32 | count_;
+    head_ = std::uint64_t{is_directives} << 33 | std::uint64_t{has_facts_} << 32 | size_;
+    hash(head_, 0);
     return true;
   }
 
-  std::size_t bytes_of_shape() const noexcept { return sizeof(CodeShape) + bytes().size(); }
-  std::uint64_t hash() const noexcept {
-    std::uint64_t hash = 0;
-    std::size_t i = 0;
-    for (; i + 1 < count_; i += 2) hash = hash_with(hash, words_[i] ^ spread(words_[i + 1]));
-    return i < count_ ? hash_with(hash, words_[i]) : hash;
-  }
+  std::size_t bytes_of_shape() const noexcept { return sizeof(CodeShape) + size_; }
+  std::uint64_t hash() const noexcept { return hash_; }
   bool is_of(const CodeShape& shape) const noexcept {
-    return shape.words == count_ && std::memcmp(shape.contents(), words_.data(), bytes().size()) == 0;
+    const std::byte* known = shape.contents();
+    const auto is_next = [&known](const void* bytes, std::size_t size) {
+      return std::memcmp(std::exchange(known, known + size), bytes, size) == 0;
+    };
+    return shape.head == head_ && std::ranges::all_of(parts(), [&](const Part& part) {
+             return is_next(&part.head, sizeof part.head) && is_next(part.bytes, part.size);
+           });
   }
-  /// False: its rows are no other's. Instructions with addresses of their own are not plain.
-  bool can_be_shared(const Arch& arch) const noexcept { return !fde_ || is_plain(*fde_, arch); }
   CodeShape* make(void* memory, std::uint32_t number, Addr unit) const noexcept {
-    auto* const shape =
-        new (memory) CodeShape{number, static_cast<std::uint32_t>(count_), front_, tail_, unit, has_facts_};
-    std::memcpy(shape->contents(), words_.data(), bytes().size());
+    auto* const shape = new (memory) CodeShape{number, head_, front_, tail_, unit, has_facts_};
+    std::byte* to = shape->contents();
+    for (const Part& part : parts()) {
+      to = static_cast<std::byte*>(std::memcpy(to, &part.head, sizeof part.head)) + sizeof part.head;
+      to = static_cast<std::byte*>(std::memcpy(to, part.bytes, part.size)) + part.size;
+    }
     return shape;
   }
 
  private:
-  static constexpr std::size_t k_words_of_op = sizeof(unw_dyn_op_t) / sizeof(std::uint64_t);
+  static constexpr std::size_t k_most_bytes = 768;  // of all parts
 
-  std::span<const std::byte> bytes() const noexcept { return std::as_bytes(std::span(words_).first(count_)); }
+  struct Part {
+    std::uint64_t head;
+    const void* bytes;
+    std::size_t size;
+  };
+  std::span<const Part> parts() const noexcept { return std::span(parts_).first(parts_used_); }
+
   bool read_directives(const unw_dyn_info_t& info) noexcept {
     has_facts_ = info.u.pi.handler != 0 || lsda_extension(info).lsda != 0;
-    RegionHeader region;
-    for (Addr at = reinterpret_cast<std::uintptr_t>(info.u.pi.regions); at != 0; at = region.next) {
-      if (!k_regions.read_header(at, region) || !put_region(region)) return false;
-      const auto length = static_cast<std::uint64_t>(region.length());
-      if (region.insn_count >= 0) {
+    for (const unw_dyn_region_info_t* region = info.u.pi.regions; region != nullptr; region = region->next) {
+      if (!put_region(*region)) return false;
+      const auto length = static_cast<std::uint64_t>(std::abs(std::int64_t{region->insn_count}));
+      if (region->insn_count >= 0) {
         front_ += length;
-      } else if (region.next == 0) {
+      } else if (region->next == nullptr) {
         tail_ = length;
       } else {
         return false;
@@ -70,52 +79,73 @@ class ShapeKey {
     }
     return true;
   }
-  /// Reads the table of one FDE for all of the code.
+  /// Reads the table of one FDE for all of the code. CIEs that are known by their bytes lead to the same rows.
   bool read_fde(const unw_dyn_info_t& info, const Arch& arch) noexcept {
-    if (!has_one_entry(info, arch)) return false;
-    MemoryWindow window;
-    Fde& fde = fde_.emplace();
-    const Found own = find_own_fde(info, info.start_ip, arch, window, fde);
-    if (!own || !*own || fde.range.begin != info.start_ip || fde.range.end < info.end_ip) return false;
-    const Cie& cie = fde.cie;
     // Frames of FDEs that were not announced may have the personality of somebody else (procedure_of_fde_internal.h).
-    const bool others_may_know = info.format == UNW_INFO_FORMAT_IP_OFFSET && !was_told(info);
-    has_facts_ = others_may_know || cie.personality.value != 0 || fde.lsda.value != 0;
+    has_facts_ = info.format == UNW_INFO_FORMAT_IP_OFFSET && !was_told(info);
     front_ = std::numeric_limits<std::uint64_t>::max() / 2;  // its rows may change anywhere
-    for (const std::uint64_t word :
-         {cie.code_alignment, static_cast<std::uint64_t>(cie.data_alignment),
-          std::uint64_t{cie.return_address} << 2 | std::uint64_t{cie.signal_frame} << 1 | cie.signed_with_b_key})
-      words_[count_++] = word;
-    return put_bytes(cie.instructions.bytes) && put_bytes(fde.instructions.bytes);
+    MemoryWindow window;
+    CompactCode code;
+    if (!find_known_fde(info, parts_of_registered(info), info.start_ip, arch, window, code))
+      return has_one_entry(info, arch) && read_unusual_fde(info, arch);
+    has_facts_ = has_facts_ || code.known->has_facts();
+    return is_of_all(code.range, info) && put_bytes(reinterpret_cast<std::uintptr_t>(code.known), code.instructions);
   }
-  bool put_bytes(std::span<const std::byte> bytes) noexcept {
-    const std::size_t words = (bytes.size() + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t);
-    if (words_.size() - count_ <= words) return false;
-    words_[count_++] = bytes.size();
-    if (words == 0) return true;
-    words_[count_ + words - 1] = 0;
-    std::memcpy(&words_[count_], bytes.data(), bytes.size());
-    count_ += words;
+  [[gnu::noinline]] bool read_unusual_fde(const unw_dyn_info_t& info, const Arch& arch) noexcept {
+    MemoryWindow window;
+    Fde fde;
+    const Found own = find_own_fde(info, info.start_ip, arch, window, fde);
+    const Cie& cie = fde.cie;
+    has_facts_ = has_facts_ || cie.personality.value != 0 || fde.lsda.value != 0;
+    // The size tells where the one part ends.
+    const std::uint64_t others = std::uint64_t{cie.instructions.bytes.size()} << 32 |
+                                 std::uint64_t{cie.return_address} << 2 | std::uint64_t{cie.signal_frame} << 1 |
+                                 cie.signed_with_b_key;
+    return own && *own && is_of_all(fde.range, info) && put_bytes(cie.code_alignment, cie.instructions.bytes) &&
+           put_bytes(static_cast<std::uint64_t>(cie.data_alignment), fde.instructions.bytes) && put(others, &fde, 0);
+  }
+  static bool is_of_all(AddrRange range, const unw_dyn_info_t& info) noexcept {
+    return range.begin == info.start_ip && range.end >= info.end_ip;
+  }
+  bool put_bytes(std::uint64_t head, std::span<const std::byte> bytes) noexcept {
+    std::array<std::byte, 2 * sizeof(std::uint64_t)> last{};
+    std::size_t left = bytes.size();
+    for (const std::byte* at = bytes.data(); left != 0; at += last.size(), left -= std::min(left, last.size())) {
+      if (left < last.size()) at = static_cast<const std::byte*>(std::memcpy(last.data(), at, left));
+      hash_words(at);
+    }
+    return put(head, bytes.data(), bytes.size());
+  }
+  bool put_region(const unw_dyn_region_info_t& region) noexcept {
+    std::uint32_t count = 0;
+    for (; count < region.op_count && region.op[count].tag != UNW_DYN_STOP; ++count) {
+      if (region.op[count].tag == UNW_DYN_ALIAS || count > k_most_bytes / sizeof *region.op) return false;
+      hash_words(&region.op[count]);
+    }
+    return put((static_cast<std::uint64_t>(region.insn_count) << 32) + count, region.op, count * sizeof *region.op);
+  }
+  bool put(std::uint64_t head, const void* bytes, std::size_t size) noexcept {
+    if (parts_used_ == parts_.size() || size_ + sizeof head + size > k_most_bytes) return false;
+    parts_[parts_used_++] = {head, bytes, size};
+    size_ += sizeof head + size;
+    hash(head, 0);
     return true;
   }
-  bool put_region(const RegionHeader& region) noexcept {
-    if (count_ == words_.size()) return false;
-    const auto* const ops = reinterpret_cast<const unw_dyn_region_info_t*>(static_cast<std::uintptr_t>(region.at))->op;
-    const auto room = static_cast<std::uint32_t>((words_.size() - count_ - 1) / k_words_of_op);
-    std::uint32_t size = 0;
-    for (; size < region.op_count && ops[size].tag != UNW_DYN_STOP; ++size)
-      if (size == room || ops[size].tag == UNW_DYN_ALIAS) return false;
-    words_[count_++] = (static_cast<std::uint64_t>(region.insn_count) << 32) + size;
-    std::memcpy(&words_[count_], ops, size * sizeof *ops);
-    count_ += size * k_words_of_op;
-    return true;
+  void hash(std::uint64_t first, std::uint64_t second) noexcept { hash_ = hash_with(hash_, first ^ spread(second)); }
+  void hash_words(const void* two) noexcept {
+    std::array<std::uint64_t, 2> words;
+    static_assert(sizeof words == sizeof(unw_dyn_op_t));
+    std::memcpy(&words, two, sizeof words);
+    hash(words[0], words[1]);
   }
 
   std::uint64_t front_ = 0, tail_ = 0;
   bool has_facts_ = false;
-  std::optional<Fde> fde_;
-  std::size_t count_ = 1;
-  std::array<std::uint64_t, 96> words_;  // uninitialised
+  std::uint64_t head_ = 0;
+  std::uint64_t hash_ = 0;
+  std::size_t size_ = 0;  // of the parts
+  std::size_t parts_used_ = 0;
+  std::array<Part, 16> parts_;  // uninitialised
 };
 
 /// The first shapes of the process, by number - 1. One compare-exchange takes a place.
@@ -132,17 +162,17 @@ CodeShape* by_number(std::uint32_t number) noexcept {
   return number == 0 ? nullptr : shapes[number - 1].load(std::memory_order_acquire);
 }
 
-/// Null: there is no room, or it cannot be shared.
-CodeShape* find_or_make(const ShapeKey& key, const Arch& arch) noexcept {
+/// Null: there is no room.
+CodeShape* find_or_make(const ShapeKey& key, Addr unit) noexcept {
   const std::uint64_t hash = key.hash();
   for (std::size_t i = 0; i < k_places; ++i) {
     const std::size_t place = (table_place(hash, k_bits) + i) % shapes.size();
     CodeShape* known = shapes[place].load(std::memory_order_acquire);
     if (known == nullptr) {
-      if (!has_room_for_shared() || !key.can_be_shared(arch)) return nullptr;
+      if (!has_room_for_shared()) return nullptr;
       DerivedRecord* const record = allocate_derived(key.bytes_of_shape());
       if (record == nullptr) return nullptr;
-      CodeShape* const made = key.make(record->bytes(), static_cast<std::uint32_t>(place + 1), arch.unit);
+      CodeShape* const made = key.make(record->bytes(), static_cast<std::uint32_t>(place + 1), unit);
       if (shapes[place].compare_exchange_strong(known, made, std::memory_order_acq_rel))
         return count_shared(*record), made;
       give_back_derived(record);
@@ -158,20 +188,22 @@ CodeShape* find_or_make(const ShapeKey& key, const Arch& arch) noexcept {
   const AddrRange code{info.start_ip, info.end_ip};
   ShapeKey key;
   if (!arch || code.size() % arch->unit != 0) return nullptr;
-  return key.read(info, *arch) ? find_or_make(key, *arch) : nullptr;
+  return key.read(info, *arch) ? find_or_make(key, arch->unit) : nullptr;
 }
 
 class RegisteredShapes final : public CodeShapes {
  public:
   constexpr RegisteredShapes() = default;
-  [[gnu::hot]] AlikePlace place_of(Addr at) const noexcept override {
+  [[gnu::hot]] AlikeCode code_at(Addr at) const noexcept override {
     if (!registered_span.may_cover(at)) return {};
     const ShapeAnswer known = find_noted_shape(at);
-    if (known.shape) [[likely]] {
-      const CodeShape* const shape = by_number(*known.shape);
-      return shape ? shape->place(known.procedure, at) : AlikePlace{};
-    }
-    return known.procedure.empty() ? AlikePlace{} : place_of_new(known.key, at);
+    if (known.procedure.empty()) return {};
+    AlikeCode code{{}, known.key.registration, known.key.node};
+    if (!known.shape) [[unlikely]]
+      code.place = place_of_new(known.key, at);
+    else if (const CodeShape* const shape = by_number(*known.shape))
+      code.place = shape->place(known.procedure, at);
+    return code;
   }
 
  private:

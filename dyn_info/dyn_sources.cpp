@@ -18,25 +18,32 @@ constinit const LocalMemory k_memory;
 
 constexpr Error k_no_hold{ErrorCode::too_deep, 0, "look-ups of registered procedures nested too deeply"};
 
-bool find_compact(const unw_dyn_info_t& info, Addr at, AnyRow& out) noexcept {
-  if (!find_compact_row(info, *out.layout, at, out.compact, out.full.range)) return false;
-  out.full.origin = RowOrigin::dyn_directives;
-  out.full.keeps_by = KeepsBy::code;
-  return true;
-}
-
 class RegisteredProcedures final : public Procedures {
  public:
   constexpr RegisteredProcedures() = default;
   [[gnu::noinline]] Result<ProcedureAnswer> ask(Addr at, Lookup& lookup, AnyRow& row,
                                                 OutcomeRoom& room) const noexcept override {
+    if (row.layout && row.alike.registration != 0) {
+      const ProcedureHold hold(RegistrationKey{row.alike.registration, row.alike.node});
+      if (hold.info()) return ask(*hold.info(), at, lookup, row, room);
+    }
     const ProcedureHold hold(at);
     if (hold.failed()) return k_no_hold;
-    if (!hold.info() || matches_nothing(*hold.info(), lookup.space.arch)) return ProcedureAnswer::none;
+    if (!hold.info()) return ProcedureAnswer::none;
     // Nothing comes between the row and its place, because both are of what is held.
-    if (row.layout) row.alike = place_of(hold, at);
-    if (row.layout && find_compact(*hold.info(), at, row)) return ProcedureAnswer::compact;
-    return ask_procedure(*hold.info(), parts_of_registered(*hold.info()), at, lookup, row, room);
+    if (row.layout) row.alike.place = place_of(hold, at);
+    return ask(*hold.info(), at, lookup, row, room);
+  }
+
+ private:
+  static Result<ProcedureAnswer> ask(const unw_dyn_info_t& info, Addr at, Lookup& lookup, AnyRow& row,
+                                     OutcomeRoom& room) noexcept {
+    if (matches_nothing(info, lookup.space.arch)) return ProcedureAnswer::none;
+    if (!row.layout || !find_compact_row(info, *row.layout, at, row.compact, row.full.range))
+      return ask_procedure(info, parts_of_registered(info), at, lookup, row, room);
+    row.full.origin = RowOrigin::dyn_directives;
+    row.full.keeps_by = KeepsBy::code;
+    return ProcedureAnswer::compact;
   }
 };
 constexpr RegisteredProcedures k_registered;

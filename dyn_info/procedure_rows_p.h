@@ -15,6 +15,8 @@
 
 namespace jitunwind {
 
+struct CompactCode;
+
 /// The memory of a descriptor's parts. The descriptor itself is in host memory and host byte order; its pointers are
 /// addresses for these members.
 struct DescriptionParts {
@@ -41,6 +43,11 @@ union OutcomeRoom {
   DirectiveOutcome outcome;
 };
 static_assert(std::is_trivially_destructible_v<DirectiveOutcome>);
+
+/// Finds the FDE for `at`, which is the only one of the procedure's table, if compilers write such and its CIE is
+/// known. False: in the general way. Precondition: a table format.
+bool find_known_fde(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at, const Arch& arch,
+                    MemoryWindow& window, CompactCode& out) noexcept;
 
 /// Looks an address up in one procedure. `row` keeps no pointer into the data.
 [[gnu::visibility("default")]] Result<ProcedureAnswer> ask_procedure(const unw_dyn_info_t& info,

@@ -11,8 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "jitunwind/dyn_info/code_shape_internal.h"
+#include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/sdk/local_space.h"
+#include "jitunwind/unwind_core/kept/row_cache_internal.h"
 #include "jitunwind/unwind_core/trace/counters.h"
 #include "jitunwind/unwind_core/walk/address_walk_internal.h"
 #include "jitunwind/unwind_core/walk/cursor.h"
@@ -264,6 +267,33 @@ TEST(CodeShapes, AreThoseOfTheCodeThatIsThereNow) {
     ASSERT_EQ(stack.words_of(pc), static_cast<Addr>(words)) << i;
     ASSERT_EQ(stack.step(pc), stack.true_step(pc)) << i;
   }
+}
+
+/// A row is made by the registration that a walk was told of, if that still lives.
+TEST(CodeShapes, AreNotThoseOfCodeThatIsGone) {
+  const AddrRange code{place(0), place(0) + 64};
+  const Addr pc = code.begin + 32;
+  const auto words_by = [&](const AlikeCode& told) {
+    FrameRow room;
+    MemoryWindow window;
+    Lookup lookup(local_space(), CodeAddress::interrupted(pc), window);
+    AnyRow row(room, &local_space().row_cache->layout, told);
+    EXPECT_EQ(dyn_row_source().find_any_row(lookup, row), RowAnswer::compact);
+    EXPECT_NE(row.alike.place.at(), 0u);
+    return row.compact.cfa_words;
+  };
+  const Procedure below(frame_of(5), code);
+  const auto expected = words_by({});
+  AlikeCode told;
+  {
+    const Procedure above(frame_of(2), code);
+    told = registered_shapes().code_at(pc);
+    EXPECT_EQ(words_by(told) + 3, expected);
+    EXPECT_EQ(words_by({}) + 3, expected);
+  }
+  EXPECT_EQ(words_by(told), expected);
+  const Procedure of_the_same_node(frame_of(3), {place(1), place(1) + 64});
+  EXPECT_EQ(words_by(told), expected);
 }
 
 /// More shapes than have room: the others are kept by their addresses.

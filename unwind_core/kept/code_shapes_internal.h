@@ -32,12 +32,20 @@ class AlikePlace {
   Addr at_ = 0;
 };
 
+/// The registration of the code at an address at some moment, and its place. A source finds the code by it without
+/// another lookup of the address.
+struct AlikeCode {
+  AlikePlace place{};              ///< none: it has no shape
+  std::uint64_t registration = 0;  ///< 0: nothing is registered there
+  std::uint32_t node = 0;
+};
+
 /// The shapes of one address space's code.
 class CodeShapes {
  public:
-  /// The place of the code that is at `at` at some moment of the call. None: that code has no shape. Needs room on
-  /// the stack (small_stack_internal.h), and is signal-safe.
-  virtual AlikePlace place_of(Addr at) const noexcept = 0;
+  /// The code that is at `at` at some moment of the call. Needs room on the stack (small_stack_internal.h), and is
+  /// signal-safe.
+  virtual AlikeCode code_at(Addr at) const noexcept = 0;
 
  protected:
   ~CodeShapes() = default;

@@ -57,11 +57,11 @@ constexpr std::uint32_t k_without_link = RulePlace::k_none - 1;
 
 }  // namespace
 
-CallerRule RowCache::find_shared(KeepTicket& ticket, RulePlace& place) const noexcept {
+CallerRule RowCache::find_shared(KeepTicket& ticket, RulePlace& place, AlikeCode& code) const noexcept {
   using Table = KeptRules::Table;
-  const AlikePlace shared = alike->shapes.place_of(ticket.at);
-  if (!shared) return {};
-  const Table::Found found = alike->table.find(shared.at(), [](CallerRule) { return k_cipher_of_alike; });
+  code = alike->shapes.code_at(ticket.at);
+  if (!code.place) return {};
+  const Table::Found found = alike->table.find(code.place.at(), [](CallerRule) { return k_cipher_of_alike; });
   if (!found.holds) return {};
   place = {k_without_link};
   if (rules.table.wants(ticket.at, ticket.before)) {
@@ -71,20 +71,19 @@ CallerRule RowCache::find_shared(KeepTicket& ticket, RulePlace& place) const noe
   return found.value;
 }
 
-bool RowCache::find_alike(KeepTicket& ticket, RulePlace& place, KeptRow& hit) const noexcept {
-  hit.rule = find_alike(ticket, place);
+bool RowCache::find_alike(KeepTicket& ticket, RulePlace& place, AlikeCode& code, KeptRow& hit) const noexcept {
+  hit.rule = find_alike(ticket, place, code);
   if (!hit.rule.is_whole()) return false;
   rules.shapes.row(hit.rule.shape(), hit.rule.cfa_words(), hit.row);
   return true;
 }
 
 void RowCache::keep_alike(AlikePlace place, const NewRow& row) const noexcept {
-  const CallerRule rule = rule_of(row.compact, row.full.origin, KeptBy::lasting);
   const auto before = alike->table.find(place.at(), [](CallerRule) { return k_cipher_of_alike; });
-  if (rule.kept_by() == KeptBy::nothing || before.holds || !alike->table.wants(place.at(), before.number)) return;
+  if (row.rule.kept_by() == KeptBy::nothing || before.holds || !alike->table.wants(place.at(), before.number)) return;
   const unsigned shape = row.is_compact ? rules.shapes.number_of(row.compact) : 0;
   const auto handler = place.has_facts() ? CallerRule::Handler::unknown : CallerRule::Handler::none;
-  (void)alike->table.keep(place.at(), k_cipher_of_alike, rule.with_shape(shape).with(handler), before.number);
+  (void)alike->table.keep(place.at(), k_cipher_of_alike, row.rule.with_shape(shape).with(handler), before.number);
 }
 
 bool RowCache::says_end(const FrameRow& row) const noexcept {
@@ -124,7 +123,10 @@ FrameRow NewRow::expanded() const noexcept {
   out.is_compact = !out.is_full || compact(out.full, layout, out.compact);
   out.is_compact_but_signed = !out.is_compact && compact_but_signed(out.full, layout, out.compact);
   out.kept_by = kept_by(out.full, lookup);
-  if (alike && out.alike && (out.is_compact || out.is_compact_but_signed)) keep_alike(out.alike, out);
+  if (out.is_compact || out.is_compact_but_signed) {
+    out.rule = rule_of(out.compact, out.full.origin, out.kept_by);
+    if (alike && out.alike.place) keep_alike(out.alike.place, out);
+  }
   count_event(Counter::row_made);
   if (!out.is_compact || out.kept_by == KeptBy::nothing || logs_rows()) note_unusual_row(*this, lookup, out);
   return answer;
@@ -151,7 +153,7 @@ FrameRow NewRow::expanded() const noexcept {
 [[gnu::hot]] CallerRule RowCache::keep(const KeepTicket& ticket, Lookup& lookup, const NewRow& row, RulePlace& place,
                                        CallerRule::Handler handler) const noexcept {
   if (row.kept_by == KeptBy::nothing || !row.is_compact) return {};
-  const CallerRule rule = rule_of(row.compact, row.full.origin, row.kept_by).with(handler);
+  const CallerRule rule = row.rule.with(handler);
   if (rule.kept_by() == KeptBy::nothing) return {};
   place = keep(ticket, rule, row.compact, rule.is_of_module() ? module_of(lookup) : ModuleVersion{});
   return rule;

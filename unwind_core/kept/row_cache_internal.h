@@ -66,6 +66,7 @@ struct NewRow : AnyRow {
   /// `compact` is the row but for the signature of the return address. Walks of addresses strip that, and keep it so.
   bool is_compact_but_signed = false;
   KeptBy kept_by = KeptBy::nothing;
+  CallerRule rule{};  ///< RowCache::rule_of()
   /// Precondition: !is_full.
   FrameRow expanded() const noexcept;
   const FrameRow& complete() noexcept {
@@ -106,12 +107,12 @@ struct RowCache {
   bool find(Addr at, ModuleVersion& walked, RulePlace& place, KeptRow& hit, KeepTicket& ticket) const noexcept;
   /// Finds the rule of code alike; none: there is no such rule. If that is wanted, the rule is kept by the address,
   /// too. Precondition: none holds by the address. Needs room on the stack (small_stack_internal.h), and is
-  /// signal-safe.
-  CallerRule find_alike(KeepTicket& ticket, RulePlace& place) const noexcept {
-    return alike && changes.may_count(ticket.at) ? find_shared(ticket, place) : CallerRule{};
+  /// signal-safe. `code` is for the row that find_new() is asked for next.
+  CallerRule find_alike(KeepTicket& ticket, RulePlace& place, AlikeCode& code) const noexcept {
+    return alike && changes.may_count(ticket.at) ? find_shared(ticket, place, code) : CallerRule{};
   }
   /// Finds the row of code alike. False: it is not known, or not compact.
-  bool find_alike(KeepTicket& ticket, RulePlace& place, KeptRow& hit) const noexcept;
+  bool find_alike(KeepTicket& ticket, RulePlace& place, AlikeCode& code, KeptRow& hit) const noexcept;
   /// Asks the sources of the lookup's address space for the row, and keeps it for code alike.
   RowAnswer find_new(Lookup& lookup, NewRow& out) const noexcept;
   /// Keeps what find_new() found after find() had not. Returns the rule that is kept; none: it is not.
@@ -158,7 +159,7 @@ struct RowCache {
   CallerRule rule_of(const CompactRow& row, RowOrigin origin, KeptBy by) const noexcept;
 
  private:
-  CallerRule find_shared(KeepTicket& ticket, RulePlace& place) const noexcept;
+  CallerRule find_shared(KeepTicket& ticket, RulePlace& place, AlikeCode& code) const noexcept;
   /// The link does not lead to the entry, or the entry needs more than find() looks at.
   bool find_otherwise(Addr at, ModuleVersion& walked, RulePlace& place, KeptRow& hit,
                       KeepTicket& ticket) const noexcept;

@@ -56,9 +56,9 @@ void keep_otherwise(CallerChain& chain, const KeepTicket& ticket, Cursor& before
 }
 
 /// Steps by the rule of code alike. Returns whether it has moved.
-bool step_by_alike(CallerChain& chain, KeepTicket& ticket) noexcept {
+bool step_by_alike(CallerChain& chain, KeepTicket& ticket, AlikeCode& code) noexcept {
   RulePlace place;
-  const CallerRule rule = chain.rows().find_alike(ticket, place);
+  const CallerRule rule = chain.rows().find_alike(ticket, place, code);
   Position position = chain.position();
   if (rule.kept_by() == KeptBy::nothing || chain.step_by(rule, position) != Stop::full) return false;
   chain.go_to(position, place);
@@ -68,11 +68,12 @@ bool step_by_alike(CallerChain& chain, KeepTicket& ticket) noexcept {
 /// Full: it has moved. Outermost: the row says so, which needs no register. Unknown: the row does not help.
 [[gnu::hot]] Stop step_by_row(CallerChain& chain, const Table::Found& known, FrameRow& room) noexcept {
   KeepTicket ticket = chain.ticket(chain.position().at, known);
-  if (!known.holds && step_by_alike(chain, ticket)) return Stop::full;
+  AlikeCode code;
+  if (!known.holds && step_by_alike(chain, ticket, code)) return Stop::full;
   const RowCache& rows = chain.rows();
   MemoryWindow window;
   Lookup lookup = lookup_at(chain, ticket.at, window);
-  NewRow row(room, &rows.layout);
+  NewRow row(room, &rows.layout, code);
   const RowAnswer answer = rows.find_new(lookup, row);
   if (answer == RowAnswer::none || answer == RowAnswer::broken) return Stop::unknown;
   if (!row.is_compact && !row.is_compact_but_signed) {
@@ -80,8 +81,7 @@ bool step_by_alike(CallerChain& chain, KeepTicket& ticket) noexcept {
     rows.keep_end(ticket, lookup, row);
     return Stop::outermost;
   }
-  const RowOrigin origin = row.full.origin;
-  const CallerRule rule = rows.rule_of(row.compact, origin, row.kept_by);
+  const CallerRule rule = row.rule;
   Position position = chain.position();
   if (rule.kept_by() == KeptBy::nothing || chain.step_by(rule, position) != Stop::full) return Stop::unknown;
   const ModuleVersion module = rule.is_of_module() ? RowCache::module_of(lookup) : ModuleVersion{};

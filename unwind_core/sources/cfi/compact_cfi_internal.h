@@ -14,6 +14,10 @@ namespace jitunwind {
 bool find_compact_row(const CompactCode& code, const CompactLayout& layout, Addr at, CompactRow& out,
                       AddrRange& range) noexcept;
 
+/// Reads an FDE in memory that can be viewed in place, whose CIE is in front of it and known. Precondition as for
+/// read_known_fde() of a segment, but for its result.
+bool read_known_fde(Addr at, const Memory& memory, MemoryWindow& window, const Arch& arch, CompactCode& out) noexcept;
+
 /// Whether the instructions of an FDE and its CIE are no others than those of which compilers make nearly all FDEs, so
 /// that all who read call frame information understand them.
 bool is_plain(const Fde& fde, const Arch& arch) noexcept;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <optional>
 
+#include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/sources/cfi/compact_cfi_internal.h"
 #include "jitunwind/unwind_core/sources/cfi/fde_source_p.h"
 #include "jitunwind/unwind_core/sources/cfi/fde_table.h"
@@ -183,6 +184,23 @@ class EhFrameSource final : public FdeSource {
 constinit const EhFrameSource k_eh_frame;
 
 }  // namespace
+
+bool read_known_fde(Addr at, const Memory& memory, MemoryWindow& window, const Arch& arch, CompactCode& out) noexcept {
+  struct {
+    std::uint32_t length, cie;
+  } head;
+  const std::byte* const fde = memory.view(at, sizeof head, window);
+  if (!fde) return false;
+  std::memcpy(&head, fde, sizeof head);
+  const Addr cie_at = cie_before(at + sizeof head.length, head.cie), distance = at - cie_at;
+  // The bytes behind a short CIE are read, too. They are in a page of the CIE, or of the FDE behind it.
+  const bool is_near = distance < k_page_size || cie_at % k_page_size <= k_page_size - KnownCies::k_looks_at;
+  if (cie_at >= at || !is_near || head.length > k_max_cfi_entry) return false;
+  const std::size_t size = sizeof head.length + head.length;
+  const std::byte* const cie = memory.view(cie_at, KnownCies::k_looks_at, window);
+  if (!cie || static_cast<Addr>(fde - cie) != distance || memory.view(at, size, window) != fde) return false;
+  return read_known_fde({{cie, static_cast<std::size_t>(distance) + size}, cie_at}, at, known_cies, arch, out);
+}
 
 bool read_lone_fde(const SectionBytes& bytes, const Arch& arch, Fde& out) noexcept {
   std::uint32_t cie_length = 0, behind = 0;

@@ -28,6 +28,8 @@ struct KnownCie {
   bool is_outermost = false;  ///< and they say that there is no caller
   std::uint8_t personality_encoding = 0;
   std::uint8_t personality_at = 0;  ///< place in the CIE; 0: it has none
+  /// Whether procedures may have a personality routine, or data of their own.
+  bool has_facts() const noexcept { return personality_at != 0 || data_size != 0; }
 };
 
 /// The first eight CIEs that were met whose rows are compact and depend on their bytes alone. Others are read each
@@ -43,6 +45,8 @@ class KnownCies {
     count_warm_event(Counter::cie_known);
     return known;
   }
+
+  static constexpr std::size_t k_looks_at = 4 * sizeof(std::uint64_t);  ///< bytes from a CIE's begin on
 
   /// Writes to its first page, so that the first walk is not the first to write there.
   void touch() noexcept { entries_[0].head.fetch_or(0, std::memory_order_relaxed); }
