@@ -85,6 +85,8 @@ CodePlaces CodePlaces::of_environment() {
   return places;
 }
 
+constexpr unsigned k_most_tries = 10;
+
 Result<CodeFolder> CodeFolder::open(const std::string& place, FilesAtEnd files) {
   // The dynamic linker's name of a library must lead others to it.
   if (!place.starts_with('/')) return not_published("the folder's path is not absolute");
@@ -92,12 +94,16 @@ Result<CodeFolder> CodeFolder::open(const std::string& place, FilesAtEnd files) 
   if (!outer.is_open()) return not_published("the folder cannot be opened");
   if (!is_safe(outer.number())) return not_published("others may replace what is in the folder");
   const std::string name = std::string(k_code_folder_prefix) + own_namespace() + name_of(::getpid());
-  if (::mkdirat(outer.number(), name.c_str(), S_IRWXU) == 0) {
-    if (files == FilesAtEnd::removed) remove_gone(outer);
-  } else if (errno != EEXIST) {
-    return not_published("no folder can be made in the folder");
+  ReadableFile inner;
+  // Another thread, whose segment is not published, may remove the folder before it is opened here.
+  for (unsigned tries = 0; !inner.is_open() && tries != k_most_tries; ++tries) {
+    if (::mkdirat(outer.number(), name.c_str(), S_IRWXU) == 0) {
+      if (files == FilesAtEnd::removed) remove_gone(outer);
+    } else if (errno != EEXIST) {
+      return not_published("no folder can be made in the folder");
+    }
+    inner = ReadableFile(outer.number(), name.c_str(), O_DIRECTORY | O_NOFOLLOW);
   }
-  ReadableFile inner(outer.number(), name.c_str(), O_DIRECTORY | O_NOFOLLOW);
   if (!inner.is_open() || !is_own_folder(inner.number()))
     return not_published("the process's folder is somebody else's");
   return CodeFolder{place + "/" + name, std::move(inner)};
