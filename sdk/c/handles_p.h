@@ -33,11 +33,10 @@ enum class Kind : std::uint64_t {
 
 inline bool is_kind(Kind kind) noexcept { return kind >= Kind::builder && kind <= Kind::freed; }
 
-/// The first word of any handle. Precondition: readable.
+/// The first word of any handle. Precondition: readable, aligned. A registration's is a link of the registry's list,
+/// which other threads change.
 inline Kind kind_of(const void* handle) noexcept {
-  Kind kind;
-  std::memcpy(&kind, handle, sizeof kind);
-  return kind;
+  return Kind{__atomic_load_n(static_cast<const std::uint64_t*>(handle), __ATOMIC_RELAXED)};
 }
 
 /// Chooses the error. Precondition: the handle is bad.
