@@ -10,14 +10,13 @@
 #include "jitunwind/dyn_info/row_listener_internal.h"
 #include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/memory/raw_access_internal.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
 #include "jitunwind/unwind_core/sources/cfi/compact_cfi_internal.h"
 #include "jitunwind/unwind_core/sources/cfi/fde_table.h"
 
 namespace jitunwind {
 namespace {
-
-Addr address_of(const void* p) noexcept { return reinterpret_cast<std::uintptr_t>(p); }
 
 /// Reads the table as in docs/directives.md "Table formats".
 Result<FdeTable> table_of(const unw_dyn_info_t& info, const Arch& arch) noexcept {

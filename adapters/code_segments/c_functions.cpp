@@ -6,6 +6,7 @@
 #include "jitunwind/adapters/code_segments/code_segments.h"
 #include "jitunwind/sdk/c/code_segments.h"
 #include "jitunwind/sdk/c/describing/described_internal.h"
+#include "jitunwind/unwind_core/memory/raw_access_internal.h"
 
 using jitunwind::c::answer;
 using jitunwind::c::check;
@@ -33,8 +34,6 @@ ju_status commit(ju_code_segments* segments, Handle* handle, const ju_code* code
     return tell(error, segments->segments.commit(*what, place), "code");
   });
 }
-
-void* pointer_to(jitunwind::Addr at) noexcept { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)); }
 
 ju_status hand_out(std::unique_ptr<jitunwind::CodeSegments> own, jitunwind::CodeSegments& segments,
                    ju_code_segments** out) {
@@ -81,7 +80,7 @@ ju_status ju_code_allocate_functions(ju_code_segments* segments, size_t size, si
     if (const ju_status bad = check(segments, "segments", error)) return bad;
     if (!room) return tell(error, JU_NULL_POINTER, "room");
     const auto made = segments->segments.allocate(size, more_functions, alignment == 0 ? 16 : alignment);
-    if (made) *room = {pointer_to(made->start), made->writable.data(), made->writable.size()};
+    if (made) *room = {jitunwind::pointer_to(made->start), made->writable.data(), made->writable.size()};
     return tell(error, made, "size");
   });
 }
@@ -127,7 +126,7 @@ ju_status ju_code_status_get(const ju_code_segments* segments, ju_code_status* s
     out.functions = now.functions;
     out.published = now.published;
     out.refused = now.refused;
-    out.latest_refusal = now.refused == 0 ? JU_OK : jitunwind::c::status_of(now.latest_refusal.code);
+    out.latest_refusal = jitunwind::c::latest_refusal(now);
     out.why = now.latest_refusal.what;
     out.sealed = now.sealed;
     return jitunwind::c::write_struct(out, status, "status", error);

@@ -302,6 +302,6 @@ ju_status ju_gdb_statistics_get(ju_gdb_statistics* statistics, ju_error* error) 
   out.files = now.files;
   out.bytes = now.bytes;
   out.refused = now.refused;
-  out.latest_refusal = now.refused == 0 ? JU_OK : jitunwind::c::status_of(now.latest_refusal.code);
+  out.latest_refusal = jitunwind::c::latest_refusal(now);
   return jitunwind::c::write_struct(out, statistics, "statistics", error);
 }

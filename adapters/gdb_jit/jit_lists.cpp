@@ -15,6 +15,7 @@
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/image/dynamic_object_internal.h"
 #include "jitunwind/unwind_core/memory/own/mapped_internal.h"
+#include "jitunwind/unwind_core/memory/raw_access_internal.h"
 #include "jitunwind/unwind_core/modules/loaded_object_internal.h"
 #include "jitunwind/unwind_core/modules/local_modules.h"
 #include "jitunwind/unwind_core/page_internal.h"
@@ -25,14 +26,6 @@ constexpr int k_attempts = 4;  // objects are loaded and unloaded meanwhile, and
 
 // Used with the lock of the lists, by one thread of this copy.
 [[gnu::section(".data.large")]] constinit ObjectSnapshot objects;
-
-Addr address_of(const void* at) noexcept { return Addr{std::bit_cast<std::uintptr_t>(at)}; }
-
-template <class T>
-bool read(Addr at, T& into, MemoryWindow& window) noexcept {
-  const auto bytes = std::as_writable_bytes(std::span(&into, 1));
-  return local_space().memory.read(at, bytes, window) == bytes.size();
-}
 
 /// The bytes before the guards' file.
 struct alignas(8) Mark {
@@ -47,7 +40,7 @@ static_assert(offsetof(JitSharedLists, mark) + sizeof(Mark) == k_file_at &&
 JitSharedLists* owner_of(const jit_code_entry& entry, MemoryWindow& window) noexcept {
   Mark mark{};
   const Addr file = address_of(entry.symfile_addr);
-  if (file < sizeof mark || !read(file - sizeof mark, mark, window)) return nullptr;
+  if (file < sizeof mark || !read_object(local_space().memory, window, file - sizeof mark, mark)) return nullptr;
   return mark.text == JitSharedLists::k_mark && address_of(mark.self) + k_file_at == file ? mark.self : nullptr;
 }
 
@@ -61,12 +54,12 @@ struct ListEnd {
 ListEnd find_end(const jit_descriptor* descriptor) noexcept {
   MemoryWindow window;
   jit_descriptor head{};
-  if (!read(address_of(descriptor), head, window)) return {};
+  if (!read_object(local_space().memory, window, address_of(descriptor), head)) return {};
   jit_code_entry* before = nullptr;
   // A cycle fails this check, because an entry has one predecessor.
   for (jit_code_entry *at = head.first_entry, *next = nullptr; at != nullptr; before = at, at = next) {
     jit_code_entry entry{};
-    if (!read(address_of(at), entry, window) || entry.prev_entry != before) return {};
+    if (!read_object(local_space().memory, window, address_of(at), entry) || entry.prev_entry != before) return {};
     if (JitSharedLists* const owner = owner_of(entry, window)) return {true, owner, nullptr};
     next = entry.next_entry;
   }

@@ -251,6 +251,6 @@ ju_status ju_perf_statistics_get(ju_perf_statistics* statistics, ju_error* error
   out.has_dump = !now.dump.empty();
   out.procedures = now.procedures;
   out.refused = now.refused;
-  out.latest_refusal = now.refused == 0 ? JU_OK : jitunwind::c::status_of(now.latest_refusal.code);
+  out.latest_refusal = jitunwind::c::latest_refusal(now);
   return jitunwind::c::write_struct(out, statistics, "statistics", error);
 }

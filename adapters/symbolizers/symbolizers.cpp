@@ -25,6 +25,7 @@
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/errno_keeper_internal.h"
 #include "jitunwind/unwind_core/hash.h"
+#include "jitunwind/unwind_core/memory/raw_access_internal.h"
 #include "jitunwind/unwind_core/memory/small_stack_internal.h"
 #include "jitunwind/unwind_core/modules/local_modules.h"
 #include "jitunwind/unwind_core/trace/log.h"
@@ -154,9 +155,6 @@ struct Symbol {
   std::string_view name{};  ///< empty: registered without one
   bool is_in_file = false;  ///< code of a module, which has a file
 };
-
-Addr address_of(const void* at) noexcept { return reinterpret_cast<std::uintptr_t>(at); }
-void* pointer_to(Addr at) noexcept { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)); }
 
 bool is_in_module(Addr at) noexcept {
   Module module;

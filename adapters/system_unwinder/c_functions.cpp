@@ -24,7 +24,7 @@ ju_status ju_unwinder_status_get(ju_unwinder_status* status, ju_error* error) {
     out.unreached = now.unreached;
     out.why_unreached = now.why_unreached;
     out.refused = now.refused;
-    out.latest_refusal = now.refused == 0 ? JU_OK : jitunwind::c::status_of(now.latest_refusal.code);
+    out.latest_refusal = jitunwind::c::latest_refusal(now);
     return jitunwind::c::write_struct(out, status, "status", error);
   });
 }

@@ -15,6 +15,11 @@
 namespace jitunwind::c {
 
 ju_status status_of(ErrorCode code) noexcept;
+/// The status of the latest refusal that a structure of counters has.
+template <class T>
+ju_status latest_refusal(const T& counters) noexcept {
+  return counters.refused == 0 ? JU_OK : status_of(counters.latest_refusal.code);
+}
 
 /// Size in bytes of the first release's structure, which every caller has at least. A structure that grows gets a
 /// specialisation here.

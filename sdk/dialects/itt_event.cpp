@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "jitunwind/sdk/dialects/told_name.h"
+#include "jitunwind/unwind_core/memory/raw_access_internal.h"
 
 namespace jitunwind {
 namespace {
@@ -63,8 +64,7 @@ SourceLines read_lines(const MethodLoad& load, Addr source_file, const Memory& m
   std::vector<LineNumber> table(load.line_count);
   const auto bytes = std::as_writable_bytes(std::span(table));
   Addr file_at = 0;
-  if (memory.read(load.line_table, bytes, window) != bytes.size() ||
-      memory.read(source_file, std::as_writable_bytes(std::span(&file_at, 1)), window) != sizeof file_at)
+  if (memory.read(load.line_table, bytes, window) != bytes.size() || !read_object(memory, window, source_file, file_at))
     return {};
   const std::string file = read_text(file_at, memory, window);
   std::vector<ToldLine> told;

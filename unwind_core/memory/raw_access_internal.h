@@ -1,11 +1,12 @@
-// Loads from memory that a walk has proven readable, although others may write to it; and what sanitizers must not
-// change.
+// Loads from memory that a walk has proven readable, although others may write to it; what sanitizers must not change;
+// and pointers of this process as addresses.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
-#include "jitunwind/unwind_core/address.h"
+#include "jitunwind/unwind_core/memory/memory.h"
 
 // AddressSanitizer poisons frames of other functions, red zones and freed frames, and other threads may write to memory
 // that a walk reads. An unwinder has to read both, so the raw accesses are not instrumented. They are volatile because
@@ -18,6 +19,15 @@
 #define JITUNWIND_LEFT_BY_A_JUMP __attribute__((no_sanitize_thread, no_sanitize_address))
 
 namespace jitunwind {
+
+inline std::uintptr_t address_of(const void* at) noexcept { return reinterpret_cast<std::uintptr_t>(at); }
+inline void* pointer_to(Addr at) noexcept { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)); }
+
+/// Reads a plain structure of this machine's layout and byte order. False: not all of it can be read.
+template <class T>
+bool read_object(const Memory& memory, MemoryWindow& window, Addr at, T& into) noexcept {
+  return memory.read(at, std::as_writable_bytes(std::span(&into, 1)), window) == sizeof into;
+}
 
 using UnalignedWord __attribute__((may_alias, aligned(1))) = std::uintptr_t;
 using UnalignedEightBytes __attribute__((may_alias, aligned(1))) = std::uint64_t;

@@ -3,6 +3,7 @@
 // handler must not, so that it is called only where no handler is. A lookup finds objects that were loaded since in the
 // list that the linker shows debuggers: a chain that grows at its end, and which only a dlopen() that fails makes
 // shorter.
+#include "jitunwind/unwind_core/memory/raw_access_internal.h"
 #include "jitunwind/unwind_core/modules/local_modules_p.h"
 
 #ifdef JITUNWIND_KEEPS_OBJECT_LIST
@@ -23,8 +24,7 @@ struct KeptObject {
   link_map map{};  ///< what does not change of it, a copy
 
   dl_find_object answer(link_map* linked) const noexcept {
-    const auto pointer = [](Addr at) { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)); };
-    return {pointer(range.begin), pointer(range.end), linked, pointer(eh_frame_hdr)};
+    return {pointer_to(range.begin), pointer_to(range.end), linked, pointer_to(eh_frame_hdr)};
   }
 };
 
@@ -35,7 +35,7 @@ std::optional<KeptObject> describe_object(const LoadedObject& object) noexcept {
   bool is_read = false;
   for (const ElfW(Phdr) & header : object.headers) {
     const Addr at = object.bias + header.p_vaddr;
-    if (header.p_type == PT_DYNAMIC) map.l_ld = reinterpret_cast<ElfW(Dyn)*>(static_cast<std::uintptr_t>(at));
+    if (header.p_type == PT_DYNAMIC) map.l_ld = static_cast<ElfW(Dyn)*>(pointer_to(at));
     if (header.p_type == PT_LOAD && !is_read) is_read = read_module(object, at, module);
   }
   return is_read ? std::optional(KeptObject{module.range, module.eh_frame_hdr.address, map}) : std::nullopt;
@@ -93,8 +93,7 @@ std::optional<dl_find_object> find_in_chain(Addr at) noexcept {
   link_map* next = kept_objects.last.load(std::memory_order_relaxed);
   for (unsigned i = 0; next != nullptr && i < k_most_linked; ++i) {
     link_map map;
-    const auto bytes = std::as_writable_bytes(std::span(&map, 1));
-    if (memory.read(reinterpret_cast<std::uintptr_t>(next), bytes, window) != bytes.size()) return std::nullopt;
+    if (!read_object(memory, window, address_of(next), map)) return std::nullopt;
     const Addr begin = map.l_addr;  // of a shared library
     if (kept_objects.find(begin)) {
       kept_objects.last.store(next, std::memory_order_relaxed);
@@ -122,7 +121,7 @@ void renew_linked_objects() noexcept {
 }
 
 int _dl_find_object(void* at, dl_find_object* out) noexcept {
-  const Addr address = reinterpret_cast<std::uintptr_t>(at);
+  const Addr address = address_of(at);
   const unsigned long long known = kept_objects.loads.load(std::memory_order_acquire);
   if (const KeptObject* const kept = kept_objects.find(address)) {
     *out = kept->answer(const_cast<link_map*>(&kept->map));

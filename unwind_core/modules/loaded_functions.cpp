@@ -10,6 +10,7 @@
 #include "jitunwind/unwind_core/arch/arch.h"
 #include "jitunwind/unwind_core/image/dynamic_object_internal.h"
 #include "jitunwind/unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/memory/raw_access_internal.h"
 #include "jitunwind/unwind_core/modules/linker_state_p.h"
 #include "jitunwind/unwind_core/modules/loaded_object_internal.h"
 #include "jitunwind/unwind_core/modules/local_modules_p.h"
@@ -20,17 +21,13 @@ namespace {
 constinit const LocalMemory k_memory;
 constexpr unsigned k_most_objects = 1u << 16;
 
-Addr address_of(const void* p) noexcept { return reinterpret_cast<std::uintptr_t>(p); }
-
 /// An object of the linker's list, as <link.h> shows it.
 class LinkedObject {
  public:
   /// None: it cannot be read.
   static std::optional<LinkedObject> at(const link_map* at, MemoryWindow& window) noexcept {
     LinkedObject object;
-    const auto bytes = std::as_writable_bytes(std::span(&object.map_, 1));
-    if (!at || k_memory.read(address_of(at), bytes, window) != bytes.size()) return std::nullopt;
-    return object;
+    return at && read_object(k_memory, window, address_of(at), object.map_) ? std::optional(object) : std::nullopt;
   }
 
   const link_map* next() const noexcept { return map_.l_next; }
@@ -38,7 +35,7 @@ class LinkedObject {
   void* find_function(std::string_view name) const noexcept {
     DynamicObject object(k_memory, *host_arch(), map_.l_addr, address_of(map_.l_ld));
     const auto found = object.find_function(name);
-    return found ? reinterpret_cast<void*>(static_cast<std::uintptr_t>(found->address)) : nullptr;
+    return found ? pointer_to(found->address) : nullptr;
   }
   bool is_of_file(std::string_view name, MemoryWindow& window) const noexcept {
     std::array<char, 4096> path;
@@ -56,8 +53,7 @@ class LinkedObject {
 const link_map* object_at(Addr at) noexcept {
 #ifdef JITUNWIND_HAS_DL_FIND_OBJECT
   dl_find_object found;
-  if (has_dl_find_object() && ::_dl_find_object(reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)), &found) == 0)
-    return found.dlfo_link_map;
+  if (has_dl_find_object() && ::_dl_find_object(pointer_to(at), &found) == 0) return found.dlfo_link_map;
 #endif
   (void)at;
   return nullptr;

@@ -9,6 +9,7 @@
 
 #include "jitunwind/unwind_core/image/elf_internal.h"
 #include "jitunwind/unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/memory/raw_access_internal.h"
 #include "jitunwind/unwind_core/page_internal.h"
 
 namespace jitunwind {
@@ -61,9 +62,8 @@ AddrRange run_time_range(const LoadedObject& object, const ElfW(Phdr) & header, 
   const Addr main_headers = ::getauxval(AT_PHDR);
   if (map.contains(main_headers)) return headers_at(main_headers, ::getauxval(AT_PHNUM), window);
   ElfW(Ehdr) header;
-  const auto bytes = std::as_writable_bytes(std::span(&header, 1));
-  if (LocalMemory().read(map.begin, bytes, window) != bytes.size() ||
-      std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_phentsize != sizeof(ElfW(Phdr)))
+  if (!read_object(LocalMemory(), window, map.begin, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+      header.e_phentsize != sizeof(ElfW(Phdr)))
     return {};
   return headers_at(map.begin + header.e_phoff, header.e_phnum, window);
 }

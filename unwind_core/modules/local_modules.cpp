@@ -75,9 +75,8 @@ constinit bool memo_keeps = true;
 }
 
 LoadedObjectKey key_of(const dl_find_object& found) noexcept {
-  const auto address = [](const void* p) { return static_cast<Addr>(reinterpret_cast<std::uintptr_t>(p)); };
-  return {address(found.dlfo_map_start), address(found.dlfo_map_end),        address(found.dlfo_link_map),
-          found.dlfo_link_map->l_addr,   address(found.dlfo_link_map->l_ld), address(found.dlfo_eh_frame)};
+  return {address_of(found.dlfo_map_start), address_of(found.dlfo_map_end),        address_of(found.dlfo_link_map),
+          found.dlfo_link_map->l_addr,      address_of(found.dlfo_link_map->l_ld), address_of(found.dlfo_eh_frame)};
 }
 
 /// A copy of the link map, which the linker may have freed. Only its public beginning is copied.
@@ -94,7 +93,7 @@ std::optional<link_map> copied_link_map(const dl_find_object& found) noexcept {
 /// may not be, as in the loader on AArch64, which the kernel maps, and whose segments lie 64 KiB apart.
 bool find_object(Addr at, dl_find_object& out) noexcept {
   const bool may_be_gone = !is_linker_consistent();
-  if (_dl_find_object(reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)), &out) != 0) return false;
+  if (_dl_find_object(pointer_to(at), &out) != 0) return false;
   if (!may_be_gone) return true;
   const auto begin = reinterpret_cast<std::uintptr_t>(out.dlfo_map_start);
   std::array<std::byte, SELFMAG> magic;

@@ -9,6 +9,7 @@
 #include "jitunwind/adapters/listen/frames/told_frames_p.h"
 #include "jitunwind/adapters/listen/listening_p.h"
 #include "jitunwind/unwind_core/errno_keeper_internal.h"
+#include "jitunwind/unwind_core/memory/raw_access_internal.h"
 
 // A static program has none of these, and no next functions.
 #pragma weak dlsym
@@ -63,8 +64,6 @@ void* first_register_frame() noexcept {
   const ErrnoKeeper keep_errno;
   return &dlsym == nullptr ? nullptr : dlsym(RTLD_DEFAULT, "__register_frame");
 }
-
-Addr address_of(const void* at) noexcept { return reinterpret_cast<std::uintptr_t>(at); }
 
 /// libgcc's functions call each other by their names, which lead here: each such call is passed on to the function of
 /// the same name.

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "jitunwind/unwind_core/error.h"
+#include "jitunwind/unwind_core/memory/raw_access_internal.h"
 
 namespace jitunwind {
 
@@ -19,9 +20,6 @@ static_assert(sizeof(EhBases) == 3 * sizeof(void*));
 
 /// FDE of the code at `pc`, an address within the call, or null. No definition throws.
 using FindFde = const void*(void* pc, EhBases* bases) noexcept;
-
-inline std::uintptr_t address_of(const void* at) noexcept { return reinterpret_cast<std::uintptr_t>(at); }
-inline void* pointer_to(std::uint64_t at) noexcept { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)); }
 
 #pragma GCC visibility push(default)
 struct RegisteredFde {

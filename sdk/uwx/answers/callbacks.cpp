@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "jitunwind/unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/memory/raw_access_internal.h"
 
 namespace jitunwind::uwx {
 
@@ -96,7 +97,7 @@ Answer::~Answer() {
 
 bool Answer::read(std::size_t index, Pair& out, MemoryWindow& window) const noexcept {
   const Addr at = reinterpret_cast<std::uintptr_t>(vector_) + index * sizeof(Pair);
-  return LocalMemory().read(at, std::as_writable_bytes(std::span(&out, 1)), window) == sizeof out;
+  return read_object(LocalMemory(), window, at, out);
 }
 
 }  // namespace jitunwind::uwx
