@@ -69,7 +69,7 @@ enum class NameReach : std::uint8_t {
 class ModuleFinder {
  public:
   /// Finds the module that covers `at`; returns false when none does. Fills everything but debug_frame and eh_frame,
-  /// which cost file access. The local finder is signal-safe if the C library has _dl_find_object.
+  /// which cost file access. The local finder is signal-safe except with a glibc before 2.35.
   virtual bool find(Addr at, Module& out) const noexcept = 0;
 
   /// The module that covers `at`, if its description lasts as long as the process; otherwise null. Signal-safe.

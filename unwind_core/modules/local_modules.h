@@ -10,8 +10,8 @@ struct dl_phdr_info;
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// The modules of code on live stacks. Asks _dl_find_object (glibc 2.35), which takes no lock. C libraries without it
-/// have dl_iterate_phdr only, which does: a walk in a signal handler that interrupted dlopen may deadlock then.
+/// The modules of code on live stacks. Asks _dl_find_object (glibc 2.35), or what is in its place for musl, without a
+/// lock. An older glibc has dl_iterate_phdr only: a walk in a signal handler that interrupted dlopen may deadlock.
 /// Constant-initialised, never destroyed.
 const ModuleFinder& local_modules() noexcept;
 

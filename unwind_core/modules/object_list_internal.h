@@ -30,7 +30,7 @@ class ObjectVisitor {
   ~ObjectVisitor() = default;
 };
 
-// Thread-safe, not signal-safe. These wait for the list's lock alone, which is never held while constructors run.
+// Thread-safe, not signal-safe. These wait for the list's lock alone, never for constructors. musl calls without it.
 
 /// All objects of this library's own namespace, then those of others, as far as the C library tells of them (glibc
 /// 2.35). Those being loaded may be among them, and may not be relocated yet.
