@@ -152,7 +152,7 @@ class ShapeKey {
 constexpr unsigned k_bits = 12;
 constexpr std::size_t k_places = 8;                    ///< of a key
 constexpr std::size_t k_slack = std::size_t{1} << 17;  ///< for the records that threads make at once, bytes
-constinit std::array<std::atomic<CodeShape*>, std::size_t{1} << k_bits> shapes{};
+[[gnu::section(".bss.large")]] constinit std::array<std::atomic<CodeShape*>, std::size_t{1} << k_bits> shapes{};
 static_assert(shapes.size() <= DerivedRecords::k_most_shape);
 
 /// Bytes of the records of all shapes. Records of procedures, which share the memory, must not run out for them.
@@ -237,6 +237,6 @@ AlikePlace place_of(const ProcedureHold& hold, Addr at) noexcept {
   return shape ? shape->place({hold.info()->start_ip, hold.info()->end_ip}, at) : AlikePlace{};
 }
 
-const CodeShapes& registered_shapes() noexcept { return k_registered_shapes; }
+[[gnu::hot]] const CodeShapes& registered_shapes() noexcept { return k_registered_shapes; }
 
 }  // namespace jitunwind

@@ -93,6 +93,6 @@ Result<Addr> tell_registered_rows(AddrRange code, Lookup& lookup, RowListener& l
 }
 
 [[gnu::hot]] const RowSource& dyn_row_source() noexcept { return k_rows; }
-const NameSource& dyn_name_source() noexcept { return k_names; }
+[[gnu::hot]] const NameSource& dyn_name_source() noexcept { return k_names; }
 
 }  // namespace jitunwind

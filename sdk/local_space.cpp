@@ -4,6 +4,9 @@
 #include <atomic>
 #include <cstddef>
 #include <new>
+#include <optional>
+#include <span>
+#include <utility>
 
 #include "jitunwind/dyn_info/code_shape_internal.h"
 #include "jitunwind/dyn_info/directives/directives.h"
@@ -13,6 +16,7 @@
 #include "jitunwind/unwind_core/memory/copied.h"
 #include "jitunwind/unwind_core/memory/known_stack_internal.h"
 #include "jitunwind/unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/memory/own/mapped_internal.h"
 #include "jitunwind/unwind_core/memory/small_stack_internal.h"
 #include "jitunwind/unwind_core/modules/local_modules.h"
 #include "jitunwind/unwind_core/sources/guesses/taken_back_internal.h"
@@ -32,33 +36,47 @@ class LocalModuleVersions final : public ModuleVersions {
 };
 
 constinit const LocalModuleVersions k_versions;
-[[gnu::section(".bss.large")]] constinit KeptRules kept_rules;
-[[gnu::section(".bss.large")]] constinit KeptRules::Table alike_rules;
-[[gnu::section(".bss.large")]] constinit UnknownCode::Table unknown_code_table;
 
-/// The space that keeps no rows makes a row for every step; it is the reference for what the other one keeps.
+/// The tables of what is kept of this process's code. They are mapped while the library is loaded, since a walk in a
+/// signal handler of a sandbox must not ask for memory.
+struct LocalTables {
+  KeptRules rules;
+  KeptRules::Table alike;
+  UnknownCode::Table unknown_code;
+};
+
 struct LocalSpace {
-  explicit LocalSpace(bool keeps_rows) noexcept
-      : space{cpu,
+  /// Null: no rows are kept. Such a space is the reference for one that keeps them.
+  explicit LocalSpace(LocalTables* kept) noexcept
+      : keeping(kept ? std::optional<Keeping>(std::in_place, *kept, *this) : std::optional<Keeping>()),
+        space{cpu,
               k_memory,
               local_modules(),
-              keeps_rows ? noting : sources.rows(),
+              keeping ? std::span(&keeping->noting, 1) : sources.rows(),
               names,
-              keeps_rows ? &row_cache : nullptr,
+              keeping ? &keeping->row_cache : nullptr,
               sources.guesses(),
               &of_addresses,
               keys} {}
+
+  struct Keeping {
+    Keeping(LocalTables& kept, const LocalSpace& local) noexcept
+        : alike{registered_shapes(), kept.alike},
+          row_cache{CompactLayout(local.cpu), registration_changes(), k_versions, kept.rules, &alike},
+          unknown_code(local.without_kept_rows, kept.unknown_code) {}
+
+    const AlikeRules alike;
+    const RowCache row_cache;
+    const UnknownCode unknown_code;
+    const RowSource* const noting = &unknown_code;
+  };
 
   const Arch cpu = arch_of_this_machine();
   const SigningInstructions* const keys = keys_of_this_process();
 
   const SourceOrder sources{{.registered = &dyn_row_source(), .followed = &followed_own_code_source()}};
   std::array<const NameSource*, 2> names{&dyn_name_source(), &elf_name_source()};
-  AlikeRules alike{registered_shapes(), alike_rules};
-  RowCache row_cache{CompactLayout(cpu), registration_changes(), k_versions, kept_rules, &alike};
-  UnknownCode unknown_code{without_kept_rows, unknown_code_table};
-  const RowSource* const noting_source = &unknown_code;
-  std::span<const RowSource* const> noting{&noting_source, 1};
+  const std::optional<Keeping> keeping;
   AddressSpace of_addresses{cpu, k_copied_memory, modules_of_addresses(), sources.rows(), names};
   AddressSpace of_listed_addresses{cpu, k_copied_memory, listed_modules_of_addresses(), sources.rows(), names};
   AddressSpace space;
@@ -70,37 +88,39 @@ struct LocalSpace {
 
 // A function-local static would lock, which a signal handler must not. The constructor below publishes before threads
 // and handlers exist. Other constructors may come here earlier: each builds a copy in a slot of its own, and the first
-// to finish publishes. A thread waits only if 64 others build at the same instant.
-constexpr std::size_t k_slots = 64;
-[[gnu::section(".bss.large")]] alignas(LocalSpace) std::array<std::byte[sizeof(LocalSpace)], k_slots> slots;
-constinit std::atomic<std::size_t> next_slot{0};
-constinit std::atomic<const LocalSpace*> published{nullptr};
+// to finish publishes. A thread waits only if eight others build at the same instant.
+struct Building {
+  MadeOnce<LocalTables> tables;
+  std::atomic<const LocalSpace*> published{nullptr};
+  std::atomic<std::size_t> next_slot{0};
+  alignas(LocalSpace) std::array<std::byte[sizeof(LocalSpace)], 8> slots{};
+};
+constinit Building building;
 
-const LocalSpace* build() noexcept {
-  const std::size_t slot = next_slot.fetch_add(1, std::memory_order_relaxed);
-  if (slot >= k_slots) {
+[[gnu::hot]] const LocalSpace* build() noexcept {
+  const std::size_t slot = building.next_slot.fetch_add(1, std::memory_order_relaxed);
+  if (slot >= building.slots.size()) {
     const LocalSpace* ready = nullptr;
-    while (!(ready = published.load(std::memory_order_acquire))) {
+    while (!(ready = building.published.load(std::memory_order_acquire))) {
     }
     return ready;
   }
-  const LocalSpace* const made = new (slots[slot]) LocalSpace(!is_to_keep_nothing());
+  const LocalSpace* const made =
+      new (building.slots[slot]) LocalSpace(is_to_keep_nothing() ? nullptr : building.tables.get());
   const LocalSpace* expected = nullptr;
-  published.compare_exchange_strong(expected, made, std::memory_order_acq_rel);
-  return published.load(std::memory_order_acquire);
+  building.published.compare_exchange_strong(expected, made, std::memory_order_acq_rel);
+  return building.published.load(std::memory_order_acquire);
 }
 
 [[gnu::hot]] const LocalSpace& published_or_built() noexcept {
-  const LocalSpace* ready = published.load(std::memory_order_acquire);
+  const LocalSpace* ready = building.published.load(std::memory_order_acquire);
   return *(ready ? ready : build());
 }
 
-/// Finds the main thread's stack and touches the pages that walks read, so that the first walk need not do it.
+/// Finds the main thread's stack, so that the first walk need not do it.
 [[gnu::constructor]] void publish_at_load() {
   (void)build();  // a page that is read first is mapped twice
   (void)has_listed_modules();
-  kept_rules.touch();
-  (void)registration_changes().number(0);
   expect_walk_from(reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)));
 }
 
@@ -109,10 +129,16 @@ const LocalSpace* build() noexcept {
 [[gnu::hot]] const AddressSpace& local_space() noexcept { return published_or_built().space; }
 const AddressSpace& local_space_without_kept_rows() noexcept { return published_or_built().without_kept_rows; }
 const AddressSpace& local_space_of_listed_modules() noexcept { return published_or_built().of_listed_modules; }
-bool keep_at_least(std::size_t rows) noexcept { return kept_rules.table.reserve(rows); }
-std::size_t kept_rows() noexcept { return kept_rules.table.size(); }
+bool keep_at_least(std::size_t rows) noexcept {
+  LocalTables* const kept = building.tables.get();
+  return kept && kept->rules.table.reserve(rows);
+}
+std::size_t kept_rows() noexcept {
+  const LocalTables* const kept = building.tables.if_made();
+  return kept ? kept->rules.table.size() : 0;
+}
 
-AddrRange expect_walk_from(Addr sp) noexcept { return known_stack(sp); }
+[[gnu::hot]] AddrRange expect_walk_from(Addr sp) noexcept { return known_stack(sp); }
 
 void forget_walked_stacks() noexcept { forget_known_stacks(); }
 

@@ -19,6 +19,7 @@
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/sdk/walk.h"
 #include "jitunwind/unwind_core/errno_keeper_internal.h"
+#include "jitunwind/unwind_core/memory/own/mapped_internal.h"
 #include "jitunwind/unwind_core/uncancelled_internal.h"
 
 namespace jitunwind {
@@ -122,7 +123,7 @@ namespace {
 using Answer = ThreadWalk::Answer;
 
 constexpr std::size_t k_questions = 16;
-[[gnu::section(".bss.large")]] constinit std::array<ThreadQuestion, k_questions> questions{};
+constinit MadeOnce<std::array<ThreadQuestion, k_questions>> questions;
 
 /// Packs a question's number and word into the value that a signal carries.
 void* carried(std::size_t number, std::uint32_t word) noexcept {
@@ -134,7 +135,8 @@ void answer_signal(int, siginfo_t* info, void* ucontext) noexcept {
   if (info->si_code != SI_QUEUE || info->si_pid != ::getpid()) return;
   const std::uint64_t value = reinterpret_cast<std::uintptr_t>(info->si_value.sival_ptr);
   const std::size_t number = value & 0xffff'ffff;
-  if (number < k_questions) questions[number].answer(static_cast<std::uint32_t>(value >> 32), ucontext);
+  auto* const asked = questions.if_made();
+  if (asked && number < k_questions) (*asked)[number].answer(static_cast<std::uint32_t>(value >> 32), ucontext);
 }
 
 bool is_ours(const struct sigaction& action) noexcept {
@@ -216,10 +218,11 @@ ThreadWalk walk_thread(pid_t thread, std::chrono::nanoseconds wait) noexcept {
   if (thread <= 0) return without(Answer::no_thread);
   const int signal = signal_to_ask_by();
   if (signal <= 0) return without(Answer::no_signal);
+  auto* const all = questions.get();
   std::size_t number = 0;
-  while (number < k_questions && !questions[number].take()) ++number;
-  if (number == k_questions) return without(Answer::busy);
-  ThreadQuestion& question = questions[number];
+  while (all && number < k_questions && !(*all)[number].take()) ++number;
+  if (!all || number == k_questions) return without(Answer::busy);
+  ThreadQuestion& question = (*all)[number];
   const std::uint32_t asked = question.word();
 
   siginfo_t info{};

@@ -53,7 +53,7 @@ class ThreadWalk {
     blocked,    ///< it blocks all signals, or this one
     none,       ///< it does not run: stopped by a debugger, or in an uninterruptible wait of the kernel's
     no_signal,  ///< all real-time signals are used for something else, or too many wait to be delivered
-    busy,       ///< as many threads as there is room for are being asked
+    busy,       ///< as many threads as there is room for are being asked, or there is no memory for a question
   };
 
   Answer answer() const noexcept { return answer_; }

@@ -31,7 +31,7 @@ constinit std::atomic<unsigned> own_runtime_questions{0};
 
 void note_probe() noexcept { probe_has_come = true; }
 
-bool question_arrives(FindEnclosingFunction* ask) noexcept {
+[[gnu::hot]] bool question_arrives(FindEnclosingFunction* ask) noexcept {
   if (ask == nullptr) return false;
   const unsigned before = own_runtime_questions.load(std::memory_order_relaxed);
   probe_has_come = false;

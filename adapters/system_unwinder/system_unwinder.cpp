@@ -9,6 +9,7 @@
 #include "jitunwind/dyn_info/registry/observers_internal.h"
 #include "jitunwind/dyn_info/registry/system_unwinder_seam_internal.h"
 #include "jitunwind/sdk/local_space.h"
+#include "jitunwind/unwind_core/kept/row_cache_internal.h"
 #include "jitunwind/unwind_core/modules/object_list_internal.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
 #include "jitunwind/unwind_core/trace/log.h"
@@ -74,6 +75,8 @@ SystemUnwinderStatus path_found() noexcept;
 void attach_system_unwinder() noexcept {
   if (!attached.load(std::memory_order_acquire)) {
     look();
+    // A program that registers code walks it, perhaps in a signal handler.
+    if (const RowCache* const kept = local_space().row_cache) kept->rules.touch();
     attached.store(true, std::memory_order_release);
     if (logs(LogTopic::registry)) log_path();
   } else if (!jump_slots.are_as_left() || is_time_to_look()) {

@@ -20,13 +20,13 @@ namespace jitunwind {
 namespace {
 
 [[gnu::section(".bss.large")]] constinit std::array<ReaderSlot, 1u << ReaderSlots::k_first_bits> first_slots;
-[[gnu::section(".data.large")]] constinit std::array<RetiredBatch, 1u << RetiredBatches::k_first_bits> first_batches;
+[[gnu::section(".bss.large")]] constinit std::array<RetiredBatch, 1u << RetiredBatches::k_first_bits> first_batches;
 constinit thread_local bool fork_has_lock = false;
 
 }  // namespace
 
 constinit thread_local std::atomic<bool> thread_is_writing{false};
-constexpr RegistryState::RegistryState() noexcept : slots(first_slots.data()), batches(first_batches.data()) {}
+constexpr RegistryState::RegistryState() noexcept : batches(first_batches.data()), slots(first_slots.data()) {}
 [[gnu::section(".data.large")]] constinit RegistryState registry_state;
 constinit RegisteredSpan registered_span;
 
@@ -236,7 +236,6 @@ bool register_with_lock(std::span<unw_dyn_info_t* const> batch, Behind behind, D
   const WritingScope scope;
   if (!are_usable(batch, error) || !start(error)) return false;
   attach_system_unwinder();
-  if (batch.size() == 1) registry.changes.prefetch(batch.front()->start_ip, batch.front()->end_ip);
   registry.lock.lock();
   registry.slots.make_ready();
   const bool done = put_in_all(batch, behind, error);

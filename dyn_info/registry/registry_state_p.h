@@ -22,23 +22,23 @@ namespace jitunwind {
 struct RegistryState {
   constexpr RegistryState() noexcept;
 
+  // The first members, which the dynamic linker writes to, stand together.
+  ProcedureList list{nodes};  ///< only the holder of the lock uses it
+  RetiredBatches batches;
+  ReaderSlots slots;
   NodePool nodes;
   ProcedureIndex index{nodes};
   DerivedRecords derived;
-  ReaderSlots slots;
   /// True if a lookup has asked a question since questions were last answered.
   alignas(64) std::atomic<bool> questions{false};
 
   CodeChanges changes;
 
   WriterLock lock;
-  // Only the holder of the lock uses these.
-  ProcedureList list{nodes};
-  std::uint64_t last_registration = 0;
+  std::uint64_t last_registration = 0;  ///< only the holder of the lock uses it
 
   std::atomic<std::size_t> registered{0};
 
-  RetiredBatches batches;
   std::atomic<std::uint64_t> bypasses{0};  ///< number begun so far
   std::atomic<std::uint32_t> retiring{0};  ///< threads that are marking nodes dead without the lock
 };

@@ -16,11 +16,11 @@ using BatchId = std::uint32_t;
 struct alignas(64) RetiredBatch {
   static constexpr std::uint32_t k_no_slot = ~std::uint32_t{0};
 
-  std::atomic<std::uint64_t> serial{0};     ///< counts the uses of this record; tells a ticket from older ones
-  std::atomic<BatchId> next{0};             ///< next pending, waiting or free record
-  BatchId previous = 0;                     ///< the waiting record before it
-  NodeId first = 0;                         ///< first of its nodes, which batch_next links
-  std::uint32_t blocking_slot = k_no_slot;  ///< slot that was last seen to hold one of its nodes
+  std::atomic<std::uint64_t> serial{0};  ///< counts the uses of this record; tells a ticket from older ones
+  std::atomic<BatchId> next{0};          ///< next pending, waiting or free record
+  BatchId previous = 0;                  ///< the waiting record before it
+  NodeId first = 0;                      ///< first of its nodes, which batch_next links
+  std::uint32_t blocking_slot = 0;       ///< slot that was last seen to hold one of its nodes, or k_no_slot
   std::uint32_t checks = 0;
   void (*on_reclaimed)(void*) = nullptr;
   void* argument = nullptr;

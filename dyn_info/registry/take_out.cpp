@@ -165,7 +165,6 @@ bool mark_dead(RegisteredNode found) noexcept {
 
 void prefetch_neighbours(NodeId id) noexcept {
   const ProcedureNode& node = registry.nodes[id];
-  registry.changes.prefetch(node.start.load(std::memory_order_relaxed), node.end.load(std::memory_order_relaxed));
   registry.index.prefetch_removal(node);
   const NodeId next = node.list_next.load(std::memory_order_relaxed);
   const NodeId previous = node.list_previous.load(std::memory_order_relaxed);

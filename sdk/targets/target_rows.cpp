@@ -24,10 +24,13 @@ TargetRows::TargetRows(const Arch& arch, const MappedModules& modules) noexcept 
   cache_.emplace(RowCache{CompactLayout(arch), tables_->changes, versions_, tables_->rules});
 }
 
-/// The counters of changes are scattered. If one was used, the memory is returned to the kernel.
+/// The counters of changes are scattered. If one was used, all memory is returned to the kernel.
 TargetRows::~TargetRows() {
   static_assert(sizeof(Tables) % k_page_size == 0 && sizeof(Tables) <= SpareBlocks::k_largest);
-  if (tables_ && tables_->changes.is_new() && tables_->rules.clear()) spare_tables.give(std::move(memory_));
+  if (!tables_) return;
+  const bool is_spare = tables_->changes.is_new() && tables_->rules.clear();
+  tables_->changes.release();
+  if (is_spare) spare_tables.give(std::move(memory_));
 }
 
 void TargetRows::forget() noexcept {

@@ -2,6 +2,9 @@
 #include "jitunwind/unwind_core/kept/code_changes_internal.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <memory>
 #include <random>
@@ -20,8 +23,9 @@ class CodeChangesTest : public testing::Test {
   /// Sets the counts as after so many changes of all code, or of the stretch with this address.
   void have_changed_everywhere(std::uint64_t times) { changes_->everywhere_ = times; }
   void have_changed(std::uint64_t pc, std::uint64_t times) {
-    changes_->counters_[CodeChanges::place_of(pc, 0)] = times;
+    changes_->counters()[CodeChanges::place_of(pc, 0)] = times;
   }
+  std::uintptr_t counters_at() { return reinterpret_cast<std::uintptr_t>(&changes_->counters()); }
 
  private:
   std::unique_ptr<CodeChanges> changes_ = std::make_unique<CodeChanges>();
@@ -69,6 +73,29 @@ TEST_F(CodeChangesTest, BesideWritersEveryAddressOfAChangeCounts) {
   const std::uint64_t everywhere = changes().everywhere();
   EXPECT_TRUE(counts(k_code, 64));
   EXPECT_EQ(changes().everywhere(), everywhere);
+}
+
+/// Each change counts for all code where there is no memory for the counters.
+TEST_F(CodeChangesTest, WithoutMemoryEveryChangeCountsEverywhere) {
+  const auto run = [this] {
+    constexpr rlimit k_none{0, 0};
+    const bool is_limited = ::setrlimit(RLIMIT_AS, &k_none) == 0;
+    const std::uint64_t before = changes().everywhere();
+    const bool counts = counts_for(k_code, k_code, k_code + 64) && changes().everywhere() != before;
+    changes().count_beside_writers(k_code, k_code + 64);
+    ::_exit(is_limited && counts ? 0 : 1);
+  };
+  EXPECT_EXIT(run(), testing::ExitedWithCode(0), "");
+  EXPECT_TRUE(counts_for(k_code, k_code, k_code + 64));
+}
+
+TEST_F(CodeChangesTest, CountersAreGivenBack) {
+  changes().count(k_code, k_code + 64);
+  const auto page = counters_at() / 4096 * 4096;
+  unsigned char is_there = 0;
+  EXPECT_EQ(::mincore(reinterpret_cast<void*>(page), 4096, &is_there), 0);
+  changes().release();
+  EXPECT_EQ(::mincore(reinterpret_cast<void*>(page), 4096, &is_there), -1);
 }
 
 /// A size that begins to count at an address makes its numbers larger; they never equal an earlier one.

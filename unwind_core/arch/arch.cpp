@@ -60,7 +60,7 @@ Arch with_byte_order(const Arch& arch, bool big_endian) noexcept {
 
 std::span<const Arch* const> all_arches() noexcept { return is_above(every_arch) ? every_arch() : k_host; }
 
-Arch arch_of_this_machine() noexcept {
+[[gnu::hot]] Arch arch_of_this_machine() noexcept {
   constexpr Addr k_below_55 = (Addr{1} << 55) - 1;  // bit 55 distinguishes the kernel's addresses from programs'
   Arch arch = *host_arch();
   const SigningInstructions* const keys = keys_of_this_process();
@@ -68,7 +68,7 @@ Arch arch_of_this_machine() noexcept {
   return arch;
 }
 
-const SigningInstructions* keys_of_this_process() noexcept {
+[[gnu::hot]] const SigningInstructions* keys_of_this_process() noexcept {
   const SigningInstructions* const signing = host_arch()->signing;
   return signing && signing->are_there() ? signing : nullptr;
 }

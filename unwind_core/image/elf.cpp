@@ -239,7 +239,7 @@ std::span<const std::byte> ElfImage::at_address(Addr address, std::uint64_t size
   return size > offsets.size() ? std::span<const std::byte>{} : bytes_at(offsets.begin, size);
 }
 
-[[gnu::hot]] bool ElfNotes::next(ElfNote& out) noexcept {
+[[gnu::hot, gnu::flatten]] bool ElfNotes::next(ElfNote& out) noexcept {
   if (!reader_.ok() || reader_.at_end()) return false;
   const std::uint32_t owner_size = reader_.u32();
   const std::uint32_t description_size = reader_.u32();

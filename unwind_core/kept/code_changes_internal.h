@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "jitunwind/unwind_core/hash.h"
+#include "jitunwind/unwind_core/memory/own/mapped_internal.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {
@@ -25,10 +26,11 @@ class CodeChangesTest;
 class CodeChanges {
  public:
   /// Counts a change. One writer at a time may call it, or anybody for code that was counted before. Signal-safe.
-  /// It touches at most three counters; a change of more than 2 MiB has one, which counts for all code.
+  /// It touches at most three counters; a change of more than 2 MiB has one, which counts for all code, as has each
+  /// change while there is no memory for the others.
   void count(std::uint64_t start, std::uint64_t end) noexcept {
     const unsigned size = size_of(end - start);
-    if (size == k_sizes) {
+    if (size == k_sizes || !counters_.get()) {
       everywhere_.fetch_add(1, std::memory_order_seq_cst);
       return;
     }
@@ -55,10 +57,8 @@ class CodeChanges {
   /// Whether nothing was ever counted.
   bool is_new() const noexcept { return everywhere_.load() == 0 && !stretches_count_.load(); }
 
-  /// Fetches the first counter that count() would count with.
-  void prefetch(std::uint64_t start, std::uint64_t end) const noexcept {
-    __builtin_prefetch(&counters_[place_of(start, size_of(end - start))], 1);
-  }
+  /// Gives the counters' memory back. Nobody uses this any more.
+  void release() noexcept { (void)counters_.take(); }
 
   std::uint64_t number(std::uint64_t pc) const noexcept { return number(pc, everywhere()); }
 
@@ -74,7 +74,7 @@ class CodeChanges {
     if ((sizes & (sizes - 1)) != 0) [[unlikely]]
       return counted(pc, sizes) + everywhere;
     const std::size_t counter = place_of(pc, static_cast<unsigned>(std::countr_zero(sizes)));
-    return counters_[counter].load(std::memory_order_acquire) + everywhere;
+    return counters()[counter].load(std::memory_order_acquire) + everywhere;
   }
 
   /// False: nothing counts there, and the number is everywhere().
@@ -115,13 +115,13 @@ class CodeChanges {
   [[gnu::noinline]] std::uint64_t counted(std::uint64_t pc, unsigned sizes) const noexcept {
     std::uint64_t sum = 0;
     for (; sizes != 0; sizes &= sizes - 1)
-      sum += counters_[place_of(pc, static_cast<unsigned>(std::countr_zero(sizes)))].load(std::memory_order_acquire);
+      sum += counters()[place_of(pc, static_cast<unsigned>(std::countr_zero(sizes)))].load(std::memory_order_acquire);
     return sum;
   }
   void count_units(std::uint64_t start, std::uint64_t last, unsigned size) noexcept {
     const unsigned bits = unit_bits(size);
     for (std::uint64_t unit = start >> bits; unit <= last >> bits; ++unit)
-      counters_[place(unit, size)].fetch_add(1, std::memory_order_seq_cst);
+      counters()[place(unit, size)].fetch_add(1, std::memory_order_seq_cst);
   }
   void have_counted(std::uint64_t region, unsigned size) noexcept {
     std::atomic<std::uint8_t>& sizes = sizes_[region % k_regions];
@@ -131,10 +131,14 @@ class CodeChanges {
     stretches_count_.store(true, std::memory_order_relaxed);
   }
 
-  alignas(64) std::array<std::atomic<std::uint8_t>, k_regions> sizes_{};  ///< a bit each, in each region
-  alignas(64) std::array<std::atomic<std::uint64_t>, k_counters> counters_{};
+  using Counters = std::array<std::atomic<std::uint64_t>, k_counters>;
+  /// Precondition: a size counts somewhere.
+  Counters& counters() const noexcept { return *counters_.if_made(); }
+
   alignas(64) std::atomic<std::uint64_t> everywhere_{0};
   std::atomic<bool> stretches_count_{false};
+  MadeOnce<Counters> counters_;
+  alignas(64) std::array<std::atomic<std::uint8_t>, k_regions> sizes_{};  ///< a bit each, in each region
 };
 
 }  // namespace jitunwind

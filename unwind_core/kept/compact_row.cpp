@@ -26,7 +26,7 @@ bool compact_cfa(const FrameRow& row, const CompactLayout& layout, CompactRow& o
 
 }  // namespace
 
-CompactLayout::CompactLayout(const Arch& arch) noexcept : arch_(&arch) {
+[[gnu::hot]] CompactLayout::CompactLayout(const Arch& arch) noexcept : arch_(&arch) {
   slots_.fill(k_no_slot);
   const auto add = [&](const RegisterInfo& reg) {
     if (size_ == regs_.size() || reg.dwarf >= slots_.size()) return false;

@@ -9,7 +9,7 @@
 namespace jitunwind {
 
 /// One of several threads that ask at once names unknown words.
-bool is_to_keep_nothing() noexcept {
+[[gnu::hot]] bool is_to_keep_nothing() noexcept {
   static constexpr std::array<std::string_view, 1> k_words{"nothing"};
   static constinit std::atomic<bool> is_named{false};
   const bool was_named = is_named.exchange(true, std::memory_order_relaxed);

@@ -46,7 +46,7 @@ struct KeptRules {
     return true;
   }
 
-  /// Writes to the first pages, so that the first walk has no page faults there.
+  /// Writes to the first pages, so that the first walk has no page faults there. Thread-safe, signal-safe.
   void touch() noexcept {
     table.touch();
     shapes.touch();

@@ -59,7 +59,7 @@ std::size_t copy_through_pipe(Addr at, std::span<std::byte> into) noexcept {
 
 }  // namespace
 
-long copy_at_once(Addr at, std::span<std::byte> into) noexcept {
+[[gnu::hot]] long copy_at_once(Addr at, std::span<std::byte> into) noexcept {
   if (is_refused.load(std::memory_order_relaxed)) return -1;
   const ErrnoKeeper keeper;
   const iovec to{into.data(), into.size()}, from{host_pointer(at), into.size()};

@@ -51,7 +51,7 @@ extern constinit thread_local KnownStack thread_stack;
 AddrRange learn_stack(Addr sp) noexcept;
 
 /// Precondition: `sp` is an SP of the calling thread, perhaps a former one on the same stack.
-inline AddrRange known_stack(Addr sp) noexcept {
+[[gnu::hot]] inline AddrRange known_stack(Addr sp) noexcept {
   const AddrRange known = thread_stack.range();
   return known.contains(sp) ? known : learn_stack(sp);
 }

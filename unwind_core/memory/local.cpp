@@ -81,7 +81,7 @@ constinit std::atomic<bool> is_under_valgrind{false};
 /// A sandbox may answer in the kernel's place with the same error for every call (seccomp(2), SECCOMP_RET_ERRNO). An
 /// address of the kernel, which nobody can read, is therefore probed before an answer is trusted. It is the lowest such
 /// address of x86-64, and with 32 bits the last page.
-void try_mask() noexcept {
+[[gnu::hot]] void try_mask() noexcept {
   constexpr Addr k_of_kernel = sizeof(void*) == 8 ? ~Addr{0} << 47 : Addr{0xffff'f000};
   const ErrnoKeeper keeper;
   if (masks_tell.load(std::memory_order_relaxed) && errno_of_mask(k_of_kernel) != EFAULT)

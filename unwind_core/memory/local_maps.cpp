@@ -136,7 +136,7 @@ std::optional<bool> MapsFile::search(Addr at) const noexcept {
   return std::nullopt;
 }
 
-constinit PageAnswers answers;
+[[gnu::section(".bss.large")]] constinit PageAnswers answers;
 
 /// The maps to ask. Those of the thread exist even when the main thread has ended. An emulator of another CPU
 /// (qemu-user) emulates only the maps of the process, and under the thread's name the kernel describes the emulator.

@@ -6,15 +6,15 @@
 #include <sys/auxv.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstddef>
-#include <cstring>
+#include <new>
 #include <optional>
 #include <span>
 #include <string_view>
 
 #include "jitunwind/unwind_core/hash.h"
+#include "jitunwind/unwind_core/memory/own/mapped_internal.h"
 #include "jitunwind/unwind_core/modules/loaded_object_internal.h"
 #include "jitunwind/unwind_core/modules/local_modules_p.h"
 
@@ -32,15 +32,26 @@ struct Object {
   bool covers(Addr at) const noexcept { return module && module->range.contains(at); }
 };
 
-/// Objects beyond these are looked up like others.
-constexpr std::size_t k_most = 512;
+/// A lasting object, and the range of its module beside those of others, which are searched.
+struct Lasting {
+  AddrRange range{};
+  Object* object = nullptr;
+};
 
+/// The objects that are there when the library is loaded. Those beyond `most` are looked up like others, as are all if
+/// there is no memory.
 class Collection {
  public:
-  void begin() noexcept { count_ = 0; }
-  void add(const dl_phdr_info& info) noexcept {
-    if (count_ == k_most) return;
-    Object& object = objects_[count_++];
+  explicit Collection(std::size_t most) noexcept : memory_(most * (sizeof(Lasting) + sizeof(Object))) {
+    if (memory_.empty()) return;
+    lasting_ = reinterpret_cast<Lasting*>(memory_.bytes().data());
+    objects_ = reinterpret_cast<Object*>(lasting_ + most);
+    most_ = most;
+  }
+
+  [[gnu::hot]] void add(const dl_phdr_info& info) noexcept {
+    if (count_ == most_) return;
+    Object& object = *new (&objects_[count_++]) Object;
     Addr text = 0;
     for (const ElfW(Phdr) & header : std::span(info.dlpi_phdr, info.dlpi_phnum)) {
       const Addr begin = info.dlpi_addr + header.p_vaddr;
@@ -57,18 +68,20 @@ class Collection {
     read_names(object, info);
   }
 
-  /// The lasting objects, in the order of addresses.
-  std::span<const Object* const> lasting() noexcept {
-    const std::span<Object> all(objects_.data(), count_);
+  /// The lasting objects, in the order of addresses. They are never unmapped.
+  [[gnu::hot]] std::span<const Lasting> lasting() noexcept {
+    const std::span<Object> all(objects_, count_);
     // The list of another namespace (dlmopen) begins with what may be closed.
     if (all.empty() || !all[0].covers(::getauxval(AT_ENTRY))) return {};
     mark(all[0]);
     const Addr kernels = ::getauxval(AT_SYSINFO_EHDR);
     std::size_t found = 0;
     for (Object& object : all)
-      if (object.module && (k_unloads_nothing || object.lasts || object.covers(kernels))) pointers_[found++] = &object;
-    const std::span<Object*> sorted(pointers_.data(), found);
-    std::ranges::sort(sorted, {}, [](const Object* o) { return o->module->range.begin; });
+      if (object.module && (k_unloads_nothing || object.lasts || object.covers(kernels)))
+        lasting_[found++] = {object.module->range, &object};
+    const std::span<Lasting> sorted(lasting_, found);
+    std::ranges::sort(sorted, {}, [](const Lasting& l) { return l.range.begin; });
+    if (found != 0) (void)memory_.release();
     return sorted;
   }
 
@@ -92,63 +105,61 @@ class Collection {
 
   /// The first of a name is the one that the dynamic linker takes for all who need it.
   Object* by_name(std::string_view name) noexcept {
-    const std::span<Object> all(objects_.data(), count_);
+    const std::span<Object> all(objects_, count_);
     const auto found = std::find_if(all.begin(), all.end(), [&](const Object& o) { return o.name == name; });
     return found == all.end() ? nullptr : &*found;
   }
 
-  void mark(Object& first) noexcept {
+  [[gnu::hot]] void mark(Object& first) noexcept {
     std::size_t waiting = 0;
     const auto take = [&](Object& object) {
       if (object.lasts) return;
       object.lasts = true;
-      pointers_[waiting++] = &object;
+      lasting_[waiting++].object = &object;
     };
     take(first);
     while (waiting != 0) {
-      const Object& object = *pointers_[--waiting];
+      const Object& object = *lasting_[--waiting].object;
       each_entry(object, DT_NEEDED, [&](Addr offset) {
         if (Object* const needed = by_name(object.strings + offset)) take(*needed);
       });
     }
   }
 
+  Block memory_;
+  Lasting* lasting_ = nullptr;  // also those of which the needed ones are to be marked
+  Object* objects_ = nullptr;
+  std::size_t most_ = 0;
   std::size_t count_ = 0;
-  std::array<Object, k_most> objects_{};
-  std::array<Object*, k_most> pointers_{};
 };
 
-// All zeros to begin with, so that what is not used is never touched.
-[[gnu::section(".bss.large")]] constinit Collection collection;
-
-/// Members that each start of a program writes stand together.
-struct LastingModules {
-  std::atomic<std::size_t> count{0};
-  std::array<AddrRange, k_most> ranges{};
-  std::array<std::optional<Module>, k_most> modules{};
-};
-[[gnu::section(".bss.large")]] constinit LastingModules lasting;
+constinit const Lasting* lasting = nullptr;
+constinit std::atomic<std::size_t> lasting_count{0};
 
 /// The version of a module that stays where it is.
 std::uint64_t version_of(AddrRange range) noexcept { return hash_with(spread(range.begin), range.end) | 1; }
 
-[[gnu::hot]] int add_one(dl_phdr_info* info, std::size_t, void*) noexcept {
-  collection.add(*info);
+[[gnu::hot]] int count_one(dl_phdr_info*, std::size_t, void* count) noexcept {
+  return ++*static_cast<std::size_t*>(count), 0;
+}
+
+[[gnu::hot]] int add_one(dl_phdr_info* info, std::size_t, void* collection) noexcept {
+  static_cast<Collection*>(collection)->add(*info);
   return 0;
 }
 
 [[gnu::constructor]] void collect() {
-  // Written first: a page that is read first is mapped twice.
-  collection.begin();
-  ::dl_iterate_phdr(&add_one, nullptr);
-  std::size_t count = 0;
-  for (const Object* const object : collection.lasting()) {
-    lasting.ranges[count] = object->module->range;
-    lasting.modules[count] = object->module;
-    lasting.modules[count]->version = version_of(object->module->range);
-    lasting.modules[count++]->is_lasting = true;
+  std::size_t loaded = 0;
+  ::dl_iterate_phdr(&count_one, &loaded);
+  Collection collection(loaded);
+  ::dl_iterate_phdr(&add_one, &collection);
+  const std::span<const Lasting> found = collection.lasting();
+  for (const Lasting& l : found) {
+    l.object->module->version = version_of(l.range);
+    l.object->module->is_lasting = true;
   }
-  lasting.count.store(count, std::memory_order_release);
+  lasting = found.data();
+  lasting_count.store(found.size(), std::memory_order_release);
   renew_linked_objects();
 }
 
@@ -156,17 +167,16 @@ std::uint64_t version_of(AddrRange range) noexcept { return hash_with(spread(ran
 constinit thread_local const Module* met = nullptr;
 
 [[gnu::noinline]] const Module* search_lasting(Addr at) noexcept {
-  const AddrRange* first = lasting.ranges.data();
-  std::size_t left = lasting.count.load(std::memory_order_acquire);
+  std::size_t left = lasting_count.load(std::memory_order_acquire);
   if (left == 0) return nullptr;
+  const Lasting* first = lasting;
   // The last one that does not begin behind `at`, if there is one; without a jump to mispredict.
   while (left > 1) {
     const std::size_t half = left / 2;
-    first = first[half].begin <= at ? first + half : first;
+    first = first[half].range.begin <= at ? first + half : first;
     left -= half;
   }
-  if (!first->contains(at)) return nullptr;
-  return met = &*lasting.modules[static_cast<std::size_t>(first - lasting.ranges.data())];
+  return first->range.contains(at) ? met = &*first->object->module : nullptr;
 }
 
 }  // namespace

@@ -102,7 +102,7 @@ AddrRange run_time_range(const LoadedObject& object, const ElfW(Phdr) & header, 
   return {};
 }
 
-void keep_build_id(std::span<const std::byte> id, Module& module) noexcept {
+[[gnu::hot]] void keep_build_id(std::span<const std::byte> id, Module& module) noexcept {
   if (id.size() > module.build_id.size()) return;
   std::ranges::copy(id, module.build_id.begin());
   module.build_id_size = static_cast<std::uint8_t>(id.size());

@@ -111,13 +111,13 @@ constinit const ListedModules<Use::of_addresses> k_listed_modules_of_addresses;
 
 }  // namespace
 
-const ModuleFinder& local_modules() noexcept { return k_modules; }
-const ModuleFinder& modules_of_addresses() noexcept { return k_modules_of_addresses; }
-const ModuleFinder& listed_modules() noexcept { return k_listed_modules; }
-const ModuleFinder& listed_modules_of_addresses() noexcept { return k_listed_modules_of_addresses; }
+[[gnu::hot]] const ModuleFinder& local_modules() noexcept { return k_modules; }
+[[gnu::hot]] const ModuleFinder& modules_of_addresses() noexcept { return k_modules_of_addresses; }
+[[gnu::hot]] const ModuleFinder& listed_modules() noexcept { return k_listed_modules; }
+[[gnu::hot]] const ModuleFinder& listed_modules_of_addresses() noexcept { return k_listed_modules_of_addresses; }
 void list_modules_by(PhdrIteration function) noexcept {
   listing.store(function == &::dl_iterate_phdr ? nullptr : function, std::memory_order_release);
 }
-bool has_listed_modules() noexcept { return listing.load(std::memory_order_acquire) != nullptr; }
+[[gnu::hot]] bool has_listed_modules() noexcept { return listing.load(std::memory_order_acquire) != nullptr; }
 
 }  // namespace jitunwind

@@ -65,13 +65,13 @@ int ask_one_for_path(dl_phdr_info* info, std::size_t, void* argument) noexcept {
 }
 
 #if defined(JITUNWIND_HAS_DL_FIND_OBJECT) || defined(JITUNWIND_KEEPS_OBJECT_LIST)
-[[gnu::section(".bss.large")]] constinit ModuleMemo memo;
+constinit ModuleMemo memo;
 
 constinit bool memo_keeps = true;
 
 [[gnu::constructor]] void prepare_memo() {
-  memo.touch();
   memo_keeps = !is_to_keep_nothing();
+  if (memo_keeps) memo.make_ready();
 }
 
 LoadedObjectKey key_of(const dl_find_object& found) noexcept {

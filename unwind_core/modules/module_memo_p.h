@@ -9,6 +9,7 @@
 
 #include "jitunwind/unwind_core/hash.h"
 #include "jitunwind/unwind_core/kept/sequenced_entry_internal.h"
+#include "jitunwind/unwind_core/memory/own/mapped_internal.h"
 #include "jitunwind/unwind_core/module.h"
 #include "jitunwind/unwind_core/page_internal.h"
 
@@ -41,8 +42,9 @@ struct KeptParts {
   Part whole{};       ///< all that is mapped
 };
 
-/// Room for a thousand, two places for each, in memory that is touched where it is used: entries are taken one after
-/// the other. Thread-safe and signal-safe, nobody waits: see SequencedEntry. Constant-initialised, never freed.
+/// Room for a thousand, two places for each, in memory that is mapped when it is needed and touched where it is used:
+/// entries are taken one after the other. Nothing is kept while there is no memory. Thread-safe and signal-safe, nobody
+/// waits: see SequencedEntry. Constant-initialised, never freed.
 class ModuleMemo {
  public:
   bool find(const LoadedObjectKey& key, KeptParts& out) const noexcept {
@@ -66,13 +68,14 @@ class ModuleMemo {
     if (chosen) chosen->keep(key, parts);
   }
 
-  /// Writes a word, so that the first walk through a module is not the first to write there.
-  void touch() noexcept { taken_.fetch_or(0, std::memory_order_relaxed); }
+  /// Maps the memory now, which a walk in a signal handler of a sandbox must not do.
+  void make_ready() noexcept { (void)entries_.get(); }
 
  private:
   static constexpr unsigned k_set_bits = 9;
   static constexpr std::size_t k_size = std::size_t{2} << k_set_bits;
   using Entry = SequencedEntry<LoadedObjectKey, KeptParts>;
+  using Entries = std::array<Entry, k_size>;
   /// Numbers of entries, from 1 on; 0: none yet.
   using Set = std::array<std::atomic<std::uint16_t>, 2>;
 
@@ -81,26 +84,28 @@ class ModuleMemo {
   }
 
   const Entry* entry_of(const std::atomic<std::uint16_t>& number) const noexcept {
-    const std::size_t n = number.load(std::memory_order_relaxed);
-    return n == 0 ? nullptr : &entries_[n - 1];
+    const std::size_t n = number.load(std::memory_order_acquire);
+    return n == 0 ? nullptr : &(*entries_.if_made())[n - 1];
   }
 
-  /// The entry of a place, which takes a new one where it has none. Null: there are no more. An entry that two threads
-  /// took for the same place is lost.
+  /// The entry of a place, which takes a new one where it has none. Null: there are no more, or there is no memory. An
+  /// entry that two threads took for the same place is lost.
   Entry* number_or_take(std::atomic<std::uint16_t>& number) noexcept {
+    Entries* const entries = entries_.get();
+    if (!entries) return nullptr;
     if (number.load(std::memory_order_relaxed) == 0) {
       const std::size_t taken = taken_.fetch_add(1, std::memory_order_relaxed);
       std::uint16_t none = 0;
       if (taken < k_size)
-        number.compare_exchange_strong(none, static_cast<std::uint16_t>(taken + 1), std::memory_order_relaxed);
+        number.compare_exchange_strong(none, static_cast<std::uint16_t>(taken + 1), std::memory_order_release);
     }
     const std::size_t n = number.load(std::memory_order_relaxed);
-    return n == 0 ? nullptr : &entries_[n - 1];
+    return n == 0 ? nullptr : &(*entries)[n - 1];
   }
 
   std::array<Set, std::size_t{1} << k_set_bits> places_{};
   std::atomic<std::size_t> taken_{0};
-  std::array<Entry, k_size> entries_{};
+  MadeOnce<Entries> entries_;
 };
 
 }  // namespace jitunwind

@@ -44,7 +44,7 @@ void after_fork_in_child() noexcept {
 
 }  // namespace
 
-void watch_forks_of_object_list() noexcept {
+[[gnu::hot]] void watch_forks_of_object_list() noexcept {
   constinit static std::atomic<bool> watching{false};
   if (watching.exchange(true)) return;
   (void)::pthread_atfork(before_fork, after_fork, after_fork_in_child);

@@ -38,7 +38,7 @@ void write_name(std::string_view name, std::span<char> into, ProcedureName& out)
   out.truncated = kept.size() < name.size();
 }
 
-SourceOrder::SourceOrder(const OwnSources& own) noexcept {
+[[gnu::hot]] SourceOrder::SourceOrder(const OwnSources& own) noexcept {
   const auto add = [this](const RowSource* source) {
     if (source != nullptr) all_[size_++] = source;
   };

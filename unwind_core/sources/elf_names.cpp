@@ -23,7 +23,7 @@ constinit const ElfNameSource k_preceding_elf_names{NameReach::next};
 
 }  // namespace
 
-const NameSource& elf_name_source() noexcept { return k_elf_names; }
+[[gnu::hot]] const NameSource& elf_name_source() noexcept { return k_elf_names; }
 const NameSource& preceding_elf_name_source() noexcept { return k_preceding_elf_names; }
 
 }  // namespace jitunwind

@@ -35,6 +35,6 @@ constinit const PltStubSource k_plt_stub;
 
 }  // namespace
 
-const RowSource& plt_stub_source() noexcept { return k_plt_stub; }
+[[gnu::hot]] const RowSource& plt_stub_source() noexcept { return k_plt_stub; }
 
 }  // namespace jitunwind

@@ -91,6 +91,6 @@ constinit const SignalFrameSource k_signal_frame;
 
 }  // namespace
 
-const RowSource& signal_frame_source() noexcept { return k_signal_frame; }
+[[gnu::hot]] const RowSource& signal_frame_source() noexcept { return k_signal_frame; }
 
 }  // namespace jitunwind

@@ -2,10 +2,7 @@
 
 namespace jitunwind {
 
-[[gnu::section(".bss.large")]] alignas(4096) constinit std::array<CounterSet, k_counter_sets> counter_sets;
-
-/// One page, so that the first walk has no page fault there: events read it first, which would be a second one.
-[[gnu::constructor]] static void touch_counters() { counter_sets[0].values[0].fetch_or(0, std::memory_order_relaxed); }
+constinit std::array<CounterSet, k_counter_sets> counter_sets;
 
 std::uint64_t counted(Counter counter) noexcept {
   std::uint64_t sum = 0;

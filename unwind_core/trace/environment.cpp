@@ -49,7 +49,7 @@ std::uint32_t bits_of_words(std::string_view list, KnownWords known, UnknownWord
   return bits;
 }
 
-std::uint32_t environment_words(const char* variable, KnownWords known, IfUnknown if_unknown) noexcept {
+[[gnu::hot]] std::uint32_t environment_words(const char* variable, KnownWords known, IfUnknown if_unknown) noexcept {
   const char* const value = ::secure_getenv(variable);
   if (value == nullptr) return 0;
   UnknownWords unknown;

@@ -6,6 +6,9 @@
 #include "jitunwind/adapters/system_unwinder/find_fde/next_definition_p.h"
 
 #include <dlfcn.h>
+#include <link.h>
+
+#include <string_view>
 
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/errno_keeper_internal.h"
@@ -25,17 +28,29 @@ extern "C" {
 [[gnu::visibility("default"), gnu::weak, gnu::alias("jitunwind_find_fde")]] FindFde _Unwind_Find_FDE;
 [[gnu::visibility("default")]] FindFde __wrap__Unwind_Find_FDE;
 [[gnu::weak]] FindFde __real__Unwind_Find_FDE;
+[[gnu::weak]] void* _Unwind_FindEnclosingFunction(void* pc);
 }
 
 namespace jitunwind {
 namespace {
 
 constexpr const char* k_name = "_Unwind_Find_FDE";
+/// The library that defines the name for everybody.
+constexpr const char* k_run_time = "libgcc_s.so.1";
 
 constinit NextDefinition next_definition(&jitunwind_find_fde);
 
-/// The name may be called before anything is registered, and constructors may register and throw.
-[[gnu::constructor(101)]] void resolve_at_load() { next_definition.resolve(); }
+[[gnu::hot]] int is_run_time(dl_phdr_info* info, std::size_t, void*) noexcept {
+  const std::string_view path(info->dlpi_name ? info->dlpi_name : "");
+  return int{path.substr(path.rfind('/') + 1) == k_run_time};
+}
+
+/// The name may be called before anything is registered, and constructors may register and throw. A search would
+/// allocate and read the dynamic linker's list of files if no unwinder is loaded, not even for some libraries alone.
+[[gnu::constructor(101)]] void resolve_at_load() {
+  if (&_Unwind_FindEnclosingFunction != nullptr || ::dl_iterate_phdr(&is_run_time, nullptr) != 0)
+    next_definition.resolve();
+}
 
 }  // namespace
 
@@ -70,7 +85,7 @@ FindFde* NextDefinition::search() const noexcept {
     if (FindFde* const next = usable(dlsym(asking, k_name))) return next;
     close_handle(asking);
   }
-  void* const run_time = open_loaded("libgcc_s.so.1");
+  void* const run_time = open_loaded(k_run_time);
   return run_time ? usable(dlsym(run_time, k_name)) : nullptr;
 }
 

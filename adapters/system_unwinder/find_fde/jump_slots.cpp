@@ -219,7 +219,7 @@ JumpSlots::Seen JumpSlots::seen() const noexcept {
           why_.load(std::memory_order_relaxed), again_.load(std::memory_order_relaxed)};
 }
 
-void JumpSlots::give_back() noexcept {
+[[gnu::hot]] void JumpSlots::give_back() noexcept {
   for (Entry& entry : entries_) {
     FindFde* const lead = entry.lead.load(std::memory_order_acquire);
     if (lead == nullptr || lead == entry.next.own()) continue;

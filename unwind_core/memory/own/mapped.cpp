@@ -24,7 +24,7 @@ void read_real_path(int number, std::span<char> into) noexcept {
   into[whole ? static_cast<std::size_t>(length) : 0] = '\0';
 }
 
-void* map_pages(std::size_t size, int flags) noexcept {
+[[gnu::hot]] void* map_pages(std::size_t size, int flags) noexcept {
   const ErrnoKeeper keeper;
   void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
   return memory == MAP_FAILED ? nullptr : memory;
@@ -32,7 +32,7 @@ void* map_pages(std::size_t size, int flags) noexcept {
 
 }  // namespace
 
-void* map_memory(std::size_t size) noexcept { return map_pages(size, 0); }
+[[gnu::hot]] void* map_memory(std::size_t size) noexcept { return map_pages(size, 0); }
 void* map_memory_at_once(std::size_t size) noexcept { return map_pages(size, MAP_POPULATE); }
 
 void unmap_memory(void* memory, std::size_t size) noexcept {

@@ -113,24 +113,34 @@ Mapped<T> make_mapped(Args&&... args) noexcept {
 }
 
 /// A value that the first caller makes and every later caller sees. A caller that comes meanwhile, perhaps in a signal
-/// handler on the same thread, makes another value and drops it. Nobody ever waits.
+/// handler on the same thread, makes another value and drops it. Nobody ever waits. It is constant-initialised, and the
+/// value lasts until somebody takes it.
 template <class T>
-class Lazy {
+class MadeOnce {
  public:
-  Lazy() noexcept = default;
-  ~Lazy() { (void)Mapped<T>(value_.load(std::memory_order_relaxed)); }
-  Lazy(const Lazy&) = delete;
-  Lazy& operator=(const Lazy&) = delete;
+  constexpr MadeOnce() noexcept = default;
 
+  /// Null: nobody has made it yet.
+  [[gnu::always_inline]] T* if_made() const noexcept { return value_.load(std::memory_order_acquire); }
   /// `make` returns a Mapped<T>. When the pointer is null nothing is kept, and the next caller tries again.
   template <class Make>
-  const T* get(Make make) const noexcept {
-    const T* const ready = value_.load(std::memory_order_acquire);
+  T* get(Make make) const noexcept {
+    T* const ready = if_made();
     return ready ? ready : publish(make());
   }
+  /// Makes a T of zeros, a table which takes memory where it is written. Null: mmap refuses.
+  [[gnu::always_inline]] T* get() const noexcept {
+    T* const ready = if_made();
+    return ready ? ready : make_zeros();
+  }
+  /// The value belongs to the caller. Nobody else uses it any more.
+  Mapped<T> take() noexcept { return Mapped<T>(value_.exchange(nullptr, std::memory_order_acq_rel)); }
 
  private:
-  const T* publish(Mapped<T> made) const noexcept {
+  [[gnu::noinline, gnu::cold]] T* make_zeros() const noexcept {
+    return publish(Mapped<T>(static_cast<T*>(map_memory(sizeof(T)))));
+  }
+  T* publish(Mapped<T> made) const noexcept {
     if (!made) return nullptr;
     T* other = nullptr;
     if (value_.compare_exchange_strong(other, made.get(), std::memory_order_acq_rel, std::memory_order_acquire))
@@ -139,6 +149,16 @@ class Lazy {
   }
 
   mutable std::atomic<T*> value_{nullptr};
+};
+
+/// Such a value, which is released with the object.
+template <class T>
+class Lazy : public MadeOnce<T> {
+ public:
+  Lazy() noexcept = default;
+  ~Lazy() { (void)this->take(); }
+  Lazy(const Lazy&) = delete;
+  Lazy& operator=(const Lazy&) = delete;
 };
 
 /// The identity of a file. It differs between files, and changes when a file is written to.

@@ -27,6 +27,6 @@ constinit const DebugFrameSource k_debug_frame;
 
 }  // namespace
 
-const RowSource& debug_frame_source() noexcept { return k_debug_frame; }
+[[gnu::hot]] const RowSource& debug_frame_source() noexcept { return k_debug_frame; }
 
 }  // namespace jitunwind

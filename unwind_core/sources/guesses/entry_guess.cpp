@@ -76,7 +76,7 @@ constinit const LeafSource k_leaf;
 
 }  // namespace
 
-const RowSource& bad_call_source() noexcept { return k_bad_call; }
-const RowSource& leaf_source() noexcept { return k_leaf; }
+[[gnu::hot]] const RowSource& bad_call_source() noexcept { return k_bad_call; }
+[[gnu::hot]] const RowSource& leaf_source() noexcept { return k_leaf; }
 
 }  // namespace jitunwind

@@ -351,6 +351,6 @@ constinit const FollowedCodeSource k_followed_own_code(true);
 }  // namespace
 
 const RowSource& followed_code_source() noexcept { return k_followed_code; }
-const RowSource& followed_own_code_source() noexcept { return k_followed_own_code; }
+[[gnu::hot]] const RowSource& followed_own_code_source() noexcept { return k_followed_own_code; }
 
 }  // namespace jitunwind

@@ -70,6 +70,6 @@ constinit const FramePointerSource k_frame_pointer;
 
 }  // namespace
 
-const RowSource& frame_pointer_source() noexcept { return k_frame_pointer; }
+[[gnu::hot]] const RowSource& frame_pointer_source() noexcept { return k_frame_pointer; }
 
 }  // namespace jitunwind

@@ -12,7 +12,7 @@ struct Place {
   std::atomic<Addr> begin{0};
   std::atomic<Addr> end{0};
 };
-constinit std::array<Place, k_taken_back_known> places{};
+[[gnu::section(".bss.large")]] constinit std::array<Place, k_taken_back_known> places{};
 constinit std::atomic<std::size_t> kept_so_far{0};
 
 std::optional<Addr> begin_at(const Place& place, Addr at) noexcept {
