@@ -177,6 +177,11 @@ CodeSegments* CodeSegments::of_environment() noexcept {
   return segments.load(std::memory_order_relaxed);
 }
 
+void CodeSegments::refuse(const Error& why) noexcept {
+  const SegmentsLock lock;
+  if (state_ != nullptr) state_->refuse(why);
+}
+
 CodeSegmentsStatus CodeSegments::status() const {
   CodeSegmentsStatus status;
   const SegmentsLock lock;

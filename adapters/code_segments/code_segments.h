@@ -39,8 +39,9 @@ struct CodeSegmentsStatus {
   std::size_t sealed = 0;     ///< those of them whose file has a build-id, and never changes
   std::size_t functions = 0;  ///< committed, and not released
   std::size_t published = 0;  ///< that tools know by name, with call frame information
-  std::uint64_t refused = 0;  ///< segments and functions that were not published, or not entirely
-  Error latest_refusal{};     ///< reason for the latest one; unspecified if there was none
+  /// Segments, functions and objects that were not published, or not entirely.
+  std::uint64_t refused = 0;
+  Error latest_refusal{};  ///< reason for the latest one; unspecified if there was none
 };
 
 /// An allocator of executable memory. Code is allocated, written, committed with its description, and released.
@@ -102,6 +103,8 @@ class CodeSegments {
   /// io: a segment's file could not be renewed, and is as it was; those with rooms that are not committed are no error.
   Status seal() noexcept;
 
+  /// Counts code that a code generator has placed elsewhere as refused, for this reason. Error::what is not copied.
+  void refuse(const Error& why) noexcept;
   CodeSegmentsStatus status() const;
 
   /// The allocator of a program that was started with JITUNWIND_PUBLISH=1 in its environment, which is there for good;

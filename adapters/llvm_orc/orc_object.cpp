@@ -34,9 +34,11 @@ std::uint64_t lay_out(std::span<OrcCode> parts, std::uint64_t& alignment) noexce
   return end;
 }
 
-bool reaches(AddrRange room, std::span<const AddrRange> data) noexcept {
-  return std::all_of(data.begin(), data.end(),
-                     [&](AddrRange d) { return std::max(d.end, room.end) - std::min(d.begin, room.begin) < k_reach; });
+/// Returns the data that the room's code does not reach.
+std::span<const AddrRange>::iterator find_unreached(AddrRange room, std::span<const AddrRange> data) noexcept {
+  return std::find_if(data.begin(), data.end(), [&](AddrRange d) {
+    return std::max(d.end, room.end) - std::min(d.begin, room.begin) >= k_reach;
+  });
 }
 
 }  // namespace
@@ -84,9 +86,12 @@ OrcRoom OrcRoom::allocate(CodeSegments* segments, std::span<OrcCode> parts, std:
   std::uint64_t alignment = 16;
   const std::uint64_t size = lay_out(parts, alignment);
   const auto allocated = segments->allocate(size, functions, alignment);
-  if (!allocated) return {};
+  if (!allocated) return segments->refuse(allocated.error()), OrcRoom();
   OrcRoom room(segments, {allocated->start, allocated->start + size});
-  if (!reaches(room.code_, data)) return {};
+  if (const auto far = find_unreached(room.code_, data); far != data.end()) {
+    segments->refuse({ErrorCode::e_range, far->begin, "data of an object lies more than 2 GiB from the segment"});
+    return {};
+  }
   for (OrcCode& part : parts) {
     part.writable = allocated->writable.data() + part.start;
     part.start += allocated->start;

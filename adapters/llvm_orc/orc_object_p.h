@@ -41,8 +41,8 @@ class OrcRoom {
   OrcRoom& operator=(OrcRoom&& other) noexcept;
   ~OrcRoom() { release(); }
 
-  /// Gives the parts their places, for at most so many functions. Empty: `segments` is null, there is no memory, or
-  /// `data`, to which code and its tables refer by 32 bits, is too far away.
+  /// Gives the parts their places, for at most so many functions. Empty: `segments` is null, or its status() says why:
+  /// there is no memory, or `data`, to which code and its tables refer by 32 bits, is too far away.
   static OrcRoom allocate(CodeSegments* segments, std::span<OrcCode> parts, std::size_t functions,
                           std::span<const AddrRange> data);
   explicit operator bool() const noexcept { return segments_ != nullptr; }

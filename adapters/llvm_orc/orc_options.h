@@ -26,7 +26,8 @@ struct OrcOptions {
   /// Several threads may call it at once. It must not throw.
   std::function<void(const OrcUndescribed&)> on_undescribed{};
   /// Code lies in these, so that tools see it which were never told of this library; null: where LLVM places it. It
-  /// stays there, too, if the object's data lies further than 2 GiB away. They must outlive the code.
+  /// stays there, too, if the object's data lies further than 2 GiB away, and status() says so. They must outlive the
+  /// code.
   CodeSegments* segments = CodeSegments::of_environment();
 };
 

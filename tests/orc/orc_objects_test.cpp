@@ -161,7 +161,7 @@ class FarMapper : public llvm::SectionMemoryManager::MemoryMapper {
   const bool has_low_data_;
 };
 
-/// Data of 32 bits' reach keeps its code out of a segment.
+/// Data of 32 bits' reach keeps its code out of a segment, and the status says why.
 TEST(OrcObject, StaysWhereItIsFarFromSegments) {
   CodeSegments segments;
   FarMapper mapper(true);
@@ -172,7 +172,11 @@ TEST(OrcObject, StaysWhereItIsFarFromSegments) {
   EXPECT_LT(reinterpret_cast<std::uintptr_t>(outer), 0x8000'0000u);
   EXPECT_EQ(outer(names_caller, 1), 3);
   EXPECT_EQ(innermost_jit_name, "middle");
-  EXPECT_EQ(segments.status().published, 0u);
+  const CodeSegmentsStatus status = segments.status();
+  EXPECT_EQ(status.published, 0u);
+  EXPECT_EQ(status.refused, 1u);
+  EXPECT_NE(status.latest_refusal.text().find("more than 2 GiB from the segment"), std::string::npos);
+  EXPECT_LT(status.latest_refusal.at, 0x8000'0000u);
 }
 
 TEST(OrcObject, MayHaveItsEhFrameFarFromItsCode) {
@@ -190,6 +194,30 @@ TEST(OrcObject, MayHaveItsEhFrameFarFromItsCode) {
   EXPECT_EQ(innermost_jit_name, "middle");
   EXPECT_THROW(outer(throws, 1), std::runtime_error);
   EXPECT_EQ(jit.find<Calls>("catches")(throws, 1), -1);
+}
+
+/// An object whose second row does not have what the first instruction has pushed: JITUNWIND_CHECK finds it.
+TEST_P(OrcObjects, WithAWrongRowAreRefusedIfThatIsAsked) {
+  OrcJit jit(GetParam());
+  constexpr std::string_view k_wrong = R"(
+module asm ".globl wrong_row"
+module asm ".type wrong_row,@function"
+module asm "wrong_row: .cfi_startproc"
+module asm "push %rbx"
+module asm "pop %rbx"
+module asm "ret"
+module asm ".cfi_endproc"
+module asm ".size wrong_row, .-wrong_row"
+)";
+  jit.add_object(compile(std::string(k_wrong) + std::string(k_local_functions), "wrong_row"));
+  const char* const asked = std::getenv("JITUNWIND_CHECK");
+  const std::string failure = jit.failure_of("outer");
+  if (asked == nullptr || asked != std::string_view("refuse")) {
+    EXPECT_EQ(failure, "");
+    return;
+  }
+  EXPECT_NE(failure, "");
+  EXPECT_EQ(registered(), 0u);
 }
 
 // Rows
