@@ -10,15 +10,17 @@ namespace {
 using Effect = MachineInstruction::Effect;
 
 /// Whether an instruction may change what a row speaks of. Registers that calls preserve may be restored by a load.
-bool changes(const MachineInstruction& i, const RowClaims& row, const Machine& machine) noexcept {
+bool changes(const MachineInstruction& i, const RowClaims& row, const CodeValues& values,
+             const Machine& machine) noexcept {
   const auto bit = [&](RegNum reg) {
     const Place place = machine.place(reg);
     return place == k_no_place ? 0 : std::uint32_t{1} << place;
   };
   const bool is_move = i.effect == Effect::set || (i.effect == Effect::load && i.step == 0 && i.second == k_no_reg);
-  const bool is_idle = i.effect == Effect::none || i.effect == Effect::branch || i.effect == Effect::compare;
+  const bool is_idle = i.effect == Effect::none || i.effect == Effect::branch || i.effect == Effect::compare ||
+                       i.effect == Effect::number || (i.effect == Effect::store && i.step == 0 && !values.has_stored());
   if (is_move) return ((i.written | bit(i.reg)) & (row.uses | machine.preserved)) != 0;
-  return !is_idle || (i.written & row.uses) != 0 || i.condition != MachineInstruction::If::any;
+  return !is_idle || (i.written & row.uses) != 0;
 }
 
 /// Each instruction is followed some times at most.
@@ -46,6 +48,8 @@ MachineInstruction CodePaths::read(std::uint32_t offset) const noexcept {
 /// a path meets the jump.
 void CodePaths::find_heads() {
   const std::uint32_t unit = machine_.arch.unit;
+  constexpr std::size_t k_bytes_of_most = 4;  // of an instruction
+  read_.reserve(read_at_.size() / k_bytes_of_most);
   for (std::uint32_t at = 0; at < bytes_.size();) {
     const MachineInstruction i = read(at);
     if (at < read_at_.size()) {
@@ -103,6 +107,12 @@ void CodePaths::settle(Path& path, const RowClaims& row) noexcept {
   path.judged_row = k_no_head;
 }
 
+const Judgement& CodePaths::judge(Path& path, std::uint32_t row) const noexcept {
+  if (path.judged_row != row) path.judgement = rows_.judge(rows_[row], path.values);
+  path.judged_row = row;
+  return path.judgement;
+}
+
 /// Goes to a head, whose row must hold for every path that leads there. Assumed values prove nothing of code that was
 /// judged before.
 void CodePaths::flow(Path& path, std::uint32_t to) {
@@ -110,7 +120,7 @@ void CodePaths::flow(Path& path, std::uint32_t to) {
   const std::uint32_t row = rows_.index_at(to);
   settle(path, rows_[row]);
   if (!judges_ && path.called == k_no_head) return add_head(to, path.values, path.is_assumed);
-  const Judgement judgement = rows_.judge(rows_[row], path.values);
+  const Judgement& judgement = judge(path, row);
   if (ends_in_call(path, row, judgement)) return;
   if (judges_)
     note(to, judgement, path.is_assumed);
@@ -118,7 +128,7 @@ void CodePaths::flow(Path& path, std::uint32_t to) {
     add_head(to, path.values, path.is_assumed);
 }
 
-void CodePaths::jump(const Path& path, const MachineInstruction& i) {
+void CodePaths::jump(Path& path, const MachineInstruction& i) {
   if (i.target == 0) {
     if (i.effect == Effect::jump) unreached_ = CannotTell::indirect_jump, keep_candidate(path.values);
     return;
@@ -126,9 +136,11 @@ void CodePaths::jump(const Path& path, const MachineInstruction& i) {
   if (!code_.contains(i.target)) return;
   const auto target = static_cast<std::uint32_t>(i.target - code_.begin);
   if (target >= bytes_.size()) return;
+  path.called = k_no_head;  // the jump is no padding
+  const bool tells_sp = i.condition == MachineInstruction::If::equal && path.equal != k_no_reg;
+  if (!tells_sp && !path.values.may_have_popped()) return flow(path, target);
   Path there = path;
-  there.called = k_no_head;
-  if (i.condition == MachineInstruction::If::equal) there.values.equate_sp(path.equal, machine_);
+  if (tells_sp) there.values.equate_sp(path.equal, machine_), there.judged_row = k_no_head;
   flow(there, target);
 }
 
@@ -146,24 +158,25 @@ bool CodePaths::step(Path& path) {
   if (at < current.begin || at >= current.end) row_ = rows_.index_at(at);
   settle(path, rows_[row_]);
   if (judges_ || path.called != k_no_head) {
-    if (path.judged_row != row_) path.judgement = rows_.judge(rows_[row_], path.values);
-    path.judged_row = row_;
-    if (ends_in_call(path, row_, path.judgement)) return false;
-    if (judges_) note(at, path.judgement, path.is_assumed);
+    const Judgement& judgement = judge(path, row_);
+    if (ends_in_call(path, row_, judgement)) return false;
+    if (judges_) note(at, judgement, path.is_assumed);
   }
   const MachineInstruction i = read(at);
   if (i.length == 0) {
     if (at < bytes_.size()) unreached_ = CannotTell::unknown_instruction;
     return false;
   }
+  may_overlap_ |= length_at(at) == 0;
   shapes_[at] = static_cast<std::uint8_t>((shapes_[at] & ~k_length) | i.length);
   if (i.effect == Effect::unknown) unreached_ = CannotTell::unknown_instruction;
   if (i.effect == Effect::ret && judges_ && path.values.returns_elsewhere(machine_))
     note(at, {Verdict::disagrees, CannotTell::none, machine_.arch.sp, path.values.reg(machine_.sp)}, path.is_assumed);
   path.values.apply(i, machine_, at);
-  if (changes(i, rows_[row_], machine_)) path.judged_row = k_no_head;
+  if (changes(i, rows_[row_], path.values, machine_)) path.judged_row = k_no_head;
   if (i.effect == Effect::branch || i.effect == Effect::jump) jump(path, i);
-  if (i.condition == MachineInstruction::If::different) path.values.equate_sp(path.equal, machine_);
+  if (i.condition == MachineInstruction::If::different && path.equal != k_no_reg)
+    path.values.equate_sp(path.equal, machine_), path.judged_row = k_no_head;
   path.equal = i.effect != Effect::compare ? k_no_reg : i.reg == machine_.arch.sp ? i.base : i.reg;
   if (i.reg != machine_.arch.sp && i.base != machine_.arch.sp) path.equal = k_no_reg;
   if (i.effect == Effect::call) keep_candidate(path.values), path.called = row_;
@@ -239,6 +252,7 @@ void CodePaths::assume_unreached() {
 /// Code in which an instruction begins in the middle of another one is read in two ways. Code that jumps behind a
 /// prefix, as the C library jumps over `lock`, is not meant.
 void CodePaths::note_overlaps() {
+  if (!may_overlap_) return;
   std::uint32_t end = 0;
   for (std::uint32_t at = 0; at < bytes_.size(); ++at) {
     if (verdicts_[at] == k_unseen) continue;

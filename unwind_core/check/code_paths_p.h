@@ -69,8 +69,9 @@ class CodePaths {
   bool step(Path& path);
   bool ends_in_call(const Path& path, std::uint32_t row, const Judgement& judgement) const noexcept;
   void settle(Path& path, const RowClaims& row) noexcept;
+  const Judgement& judge(Path& path, std::uint32_t row) const noexcept;
   void flow(Path& path, std::uint32_t to);
-  void jump(const Path& path, const MachineInstruction& i);
+  void jump(Path& path, const MachineInstruction& i);
   void add_head(std::uint32_t offset, const CodeValues& values, bool is_assumed);
   void work();
   void assume_unreached();
@@ -97,6 +98,7 @@ class CodePaths {
   std::uint32_t assumed_ = 0;
   std::uint32_t judged_ = 0;  // number of heads
   bool judges_ = false;
+  bool may_overlap_ = false;  // a path has met an instruction that the first pass has not
   std::uint64_t steps_left_;
 };
 

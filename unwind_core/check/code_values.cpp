@@ -56,7 +56,8 @@ CodeValues CodeValues::at_entry(const Machine& machine) noexcept {
   return values;
 }
 
-const CodeValues::Slot* CodeValues::find(Value::Base base, std::int64_t offset) const noexcept {
+const CodeValues::Slot* CodeValues::find(Value::Base base, std::int64_t offset, std::size_t likely) const noexcept {
+  if (likely < count_ && slots_[likely].offset == offset && slots_[likely].base == base) return &slots_[likely];
   for (std::size_t i = 0; i < count_; ++i)
     if (slots_[i].offset == offset && slots_[i].base == base) return &slots_[i];
   return nullptr;
@@ -65,9 +66,12 @@ const CodeValues::Slot* CodeValues::find(Value::Base base, std::int64_t offset) 
 Value CodeValues::memory(const Value& address, std::int64_t displacement) const noexcept {
   if (address.kind == Value::Kind::unknown) return address;
   if (!address.is_address()) return {};
-  const Slot* const slot = find(address.base, address.offset + displacement);
-  if (slot) return slot->value;
-  const bool is_older = address.is_made() && address.offset + displacement >= 0;  // than that SP
+  return word_at(address.base, address.offset + displacement);
+}
+
+Value CodeValues::word_at(Value::Base base, std::int64_t offset, std::size_t likely) const noexcept {
+  if (const Slot* const slot = find(base, offset, likely)) return slot->value;
+  const bool is_older = base == Value::Base::made && offset >= 0;  // than that SP
   return is_partial_ || is_older ? Value::unknown() : Value{};
 }
 
@@ -81,7 +85,8 @@ void CodeValues::drop_slots(Predicate predicate) noexcept {
 /// `is_of_frame`: the address counts from SP or from the frame pointer.
 void CodeValues::store(const Value& address, std::int32_t word, Value value, bool is_of_frame) noexcept {
   const bool is_sure = address.is_address() && !address.is_made();
-  if (value.kind == Value::Kind::entry && !is_sure) scattered_ |= bit(value.reg);
+  has_stored_ = value.kind == Value::Kind::entry && !is_sure;
+  if (has_stored_) scattered_ |= bit(value.reg);
   if (!address.is_address()) return;
   // A pointer may have been advanced in a loop, beyond what its register is known to be.
   if (!is_of_frame && (value.kind == Value::Kind::other || find(address.base, address.offset))) return;
@@ -97,8 +102,10 @@ void CodeValues::store(const Value& address, std::int32_t word, Value value, boo
     if (slot.base != address.base || distance <= -word || distance >= word) continue;
     slot.value = distance == 0 ? value : Value{};
     is_there |= distance == 0;
+    has_stored_ = true;
   }
   if (is_there || (value.kind == Value::Kind::other && !is_partial_)) return;
+  has_stored_ = true;
   if (count_ == k_slots) drop_slots([](const Slot& slot) { return slot.value.kind == Value::Kind::other; });
   if (count_ == k_slots)
     is_partial_ = true;
@@ -183,7 +190,9 @@ void CodeValues::access(const MachineInstruction& i, const Machine& machine) noe
   if (i.effect == Effect::store) {
     const bool is_of_frame = i.base == machine.arch.sp || i.base == machine.arch.fp;
     store(first, machine.word, value_of(i.reg, machine), is_of_frame);
+    const bool has_stored = has_stored_;
     if (i.second != k_no_reg) store(second, machine.word, value_of(i.second, machine), is_of_frame);
+    has_stored_ |= has_stored;
   } else {
     const bool is_by_sp = i.base == machine.arch.sp;
     const Value one = loaded(first, i.reg, is_by_sp, false, machine);
@@ -286,7 +295,7 @@ bool CodeValues::same_frame_as(const CodeValues& other, const Machine& machine) 
     if (!registers_[place].same_as(other.registers_[place])) return false;
   }
   for (std::size_t i = 0; i < count_; ++i) {
-    const Slot* const slot = other.find(slots_[i].base, slots_[i].offset);
+    const Slot* const slot = other.find(slots_[i].base, slots_[i].offset, i);
     if (!slot || !slot->value.same_as(slots_[i].value)) return false;
   }
   return true;
@@ -298,14 +307,14 @@ bool CodeValues::merge_slots(const CodeValues& other) noexcept {
   differs.differs = true;
   for (std::size_t i = 0; i < count_; ++i) {
     Slot& slot = slots_[i];
-    const Value there = other.memory(Value::address(slot.base, slot.offset), 0);
+    const Value there = other.word_at(slot.base, slot.offset, i);
     if (slot.value.same_as(there) || slot.value.kind == Value::Kind::unknown) continue;
     slot.value = differs;
     changed = true;
   }
   for (std::size_t i = 0; i < other.count_; ++i) {
     const Slot& slot = other.slots_[i];
-    if (find(slot.base, slot.offset) || is_partial_ || slot.value.kind == Value::Kind::other) continue;
+    if (find(slot.base, slot.offset, i) || is_partial_ || slot.value.kind == Value::Kind::other) continue;
     if (count_ == k_slots)
       is_partial_ = true;
     else

@@ -92,6 +92,8 @@ class CodeValues {
   bool may_have_popped() const noexcept { return may_have_popped_; }
   /// A register may have been restored from elsewhere than SP's known place: nothing is known for sure.
   bool is_doubtful() const noexcept { return is_doubtful_; }
+  /// The last store has changed what is known of the stack.
+  bool has_stored() const noexcept { return has_stored_; }
   /// Tells that SP is at this distance from the CFA, if it can be: callees pop whole words. True: they have popped
   /// some.
   bool pop_up_to(std::int64_t offset, const Machine& machine) noexcept;
@@ -120,7 +122,9 @@ class CodeValues {
   /// A call has returned: registers that it may change have other values.
   void forget_what_calls_change(const Machine& machine) noexcept;
   void overwrite(std::uint32_t places, const Machine& machine) noexcept;
-  const Slot* find(Value::Base base, std::int64_t offset) const noexcept;
+  /// `likely`: its index, if both states have come from one.
+  const Slot* find(Value::Base base, std::int64_t offset, std::size_t likely = 0) const noexcept;
+  Value word_at(Value::Base base, std::int64_t offset, std::size_t likely = 0) const noexcept;
   bool merge_slots(const CodeValues& other) noexcept;
   template <class Predicate>
   void drop_slots(Predicate predicate) noexcept;
@@ -130,6 +134,7 @@ class CodeValues {
   std::uint8_t count_ = 0;
   bool may_have_popped_ = false;
   bool is_doubtful_ = false;
+  bool has_stored_ = false;
   bool is_assumed_ = false;  ///< a row has told where SP is
   bool is_partial_ = false;  ///< words without a slot may hold anything
   Signature signature_ = Signature::none;
