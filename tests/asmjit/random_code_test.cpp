@@ -1,0 +1,50 @@
+// The derivation of descriptions from what asmjit was told, and the check of descriptions, which reads the bytes, judge
+// the same random procedures. A disagreement is a mistake of one of the two.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "jitunwind/builders/registration.h"
+#include "jitunwind/dyn_info/check_procedure.h"
+#include "tests/asmjit/random_code.h"
+#include "tests/asmjit/written_code.h"
+
+namespace jitunwind::test {
+namespace {
+
+std::string findings_text(const CheckReport& report, Addr start) {
+  std::string all;
+  for (const CheckFinding& finding : report.findings) all += text(finding, arch::x86_64, start) + "\n";
+  return all;
+}
+
+TEST(RandomAsmjitCode, IsDescribedAsTheCheckReadsIt) {
+  const char* const wanted = std::getenv("RANDOM_FRAMES");
+  const std::size_t count = wanted != nullptr ? std::strtoul(wanted, nullptr, 10) : 500;
+  std::mt19937_64 random(3);
+  std::size_t refused = 0, undecided = 0, instructions = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    WrittenCode w;
+    write_random_code(w.a, random);
+    const AsmjitDescription derived = describe_asmjit(w.code);
+    refused += !derived.complete();
+    if (!derived.complete()) continue;
+    ASSERT_EQ(derived.procedures.size(), 1u);
+    const AsmjitProcedure& procedure = derived.procedures.front();
+    const auto* const start = text_section(w.code)->data() + procedure.begin;
+    const auto live = register_code(procedure.description, start, procedure.end - procedure.begin);
+    ASSERT_TRUE(live);
+    const CheckReport report = check(*live->info());
+    ASSERT_NE(report.verdict, Verdict::disagrees)
+        << i << "\n"
+        << findings_text(report, reinterpret_cast<std::uintptr_t>(start)) << w.rows();
+    undecided += report.verdict == Verdict::cannot_tell;
+    instructions += report.agreed;
+  }
+  std::printf("%zu instructions; of %zu procedures, %zu refused by the derivation, %zu undecided by the check\n",
+              instructions, count, refused, undecided);
+}
+
+}  // namespace
+}  // namespace jitunwind::test
