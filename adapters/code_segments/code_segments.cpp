@@ -123,6 +123,7 @@ CodeSegments::State* CodeSegments::State::make(const CodeSegmentsOptions& option
     return nullptr;
   }
   take_part_in_forks();
+  find_list_owner();
   is_in_file = &State::is_published;
   state->enter_list();
   return state;

@@ -87,13 +87,20 @@ CodeRoom CodeSegments::State::room_of(Place place) noexcept {
 }
 
 Result<CodeRoom> CodeSegments::State::allocate(std::size_t bytes, std::size_t more_functions, std::size_t alignment) {
-  const RoomSize size{room_size(bytes), more_functions == 0 ? 0 : std::bit_ceil(more_functions), alignment};
-  const CodeSegmentsOptions sizes = fits_any_segment(size) ? options : CodeSegmentsOptions{size.bytes, 1 + size.parts};
-  Opened opened, unused;  // closed without the lock
-  for (bool may_have_file = true;; may_have_file = false) {
+  Opened unused;  // closed without the lock
+  const Result<CodeRoom> room =
+      allocate({room_size(bytes), more_functions == 0 ? 0 : std::bit_ceil(more_functions), alignment}, unused);
+  close_segment(std::move(unused));
+  return room;
+}
+
+Result<CodeRoom> CodeSegments::State::allocate(const RoomSize& size, Opened& unused) {
+  bool is_alone = !fits_any_segment(size);
+  Opened opened;
+  for (Status may_have_file = may_publish();; may_have_file = not_published("the folder's disk is full")) {
     {
       const SegmentsLock lock;
-      if (opened && !fits_any_segment(size)) {
+      if (opened && is_alone) {
         Segment& segment = *opened;
         if (const auto index = segment.append(size)) {
           segments[segment.text().end] = std::move(opened);
@@ -107,7 +114,12 @@ Result<CodeRoom> CodeSegments::State::allocate(std::size_t bytes, std::size_t mo
         return room_of(place);
       }
     }
-    opened = open(sizes, may_have_file);  // a file that has no pages for this room was refused
+    if (may_have_file && lists_libraries()) {
+      may_have_file = not_published("a callback of dl_iterate_phdr() must not open a library");
+      is_alone = true;
+    }
+    // A file that has no pages for this room was refused.
+    opened = open(is_alone ? CodeSegmentsOptions{size.bytes, 1 + size.parts} : options, may_have_file);
     if (!opened) return Error{ErrorCode::out_of_memory, 0, "no executable memory"};
   }
 }
@@ -121,16 +133,15 @@ CodeSegments::State::Opened CodeSegments::State::open_published(SegmentLayout& l
   return std::make_unique<Segment>(std::move(*memory), layout);
 }
 
-CodeSegments::State::Opened CodeSegments::State::open(const CodeSegmentsOptions& sizes, bool may_have_file) {
+CodeSegments::State::Opened CodeSegments::State::open(const CodeSegmentsOptions& sizes, const Status& may_have_file) {
   const ErrnoKeeper keep_errno;
   SegmentLayout layout(local_space().arch, sizes.text_bytes, sizes.functions);
-  const Status may = may_have_file ? may_publish() : not_published("the folder's disk is full");
-  if (may) {
+  if (may_have_file) {
     for (const std::string& place : places.paths)
       if (Opened opened = open_published(layout, place)) return opened;
   } else {
     const SegmentsLock lock;
-    refuse(may.error());
+    refuse(may_have_file.error());
   }
   Result<SegmentMemory> memory = SegmentMemory::unnamed(layout);
   return memory ? std::make_unique<Segment>(std::move(*memory), layout) : nullptr;
@@ -141,20 +152,22 @@ void CodeSegments::State::work(void* self) noexcept {
   for (;;) {
     state.seal_full();
     Opened opened;
+    std::vector<Opened> leaving;  // closed without the lock
     try {
       bool wants_spare = false;
       {
         const SegmentsLock lock;
         wants_spare = state.wants_spare();
+        leaving.swap(state.leaving);
       }
-      if (wants_spare) opened = state.open(state.options, true);
+      if (wants_spare) opened = state.open(state.options, may_publish());
       if (opened) opened->memory().back_all_ahead();  // the pages that committing threads will not wait for
     } catch (const std::bad_alloc&) {
     }
     const SegmentsLock lock;
     if (opened) state.spare.swap(opened);  // that of a parent is closed without the lock
     // A segment that became full behind seal_full() starts no other thread.
-    state.is_at_work = std::exchange(state.is_some_full, false);
+    state.is_at_work = std::exchange(state.is_some_full, false) || !state.leaving.empty();
     if (!state.is_at_work) return;
   }
 }
@@ -165,7 +178,7 @@ bool CodeSegments::State::wants_spare() const noexcept {
 
 /// If no thread can be started, none is tried again.
 void CodeSegments::State::work_ahead() noexcept {
-  if (is_at_work || !(is_some_full || wants_spare())) return;
+  if (is_at_work || !(is_some_full || wants_spare() || !leaving.empty()) || lists_libraries()) return;
   worker.join();  // the former thread had nothing left to do
   is_at_work = true;
   is_some_full = false;
@@ -221,6 +234,13 @@ CodeSegments::State::Opened CodeSegments::State::make_empty(Place place) noexcep
 }
 
 Status CodeSegments::State::release(Addr start) noexcept {
+  Opened unused;  // closed without the lock
+  const Status released = release(start, unused);
+  close_segment(std::move(unused));
+  return released;
+}
+
+Status CodeSegments::State::release(Addr start, Opened& unused) noexcept {
   using State = Segment::Function::State;
   Place place;
   Registration leaving;
@@ -237,7 +257,6 @@ Status CodeSegments::State::release(Addr start) noexcept {
   }
   const bool was_committed = static_cast<bool>(leaving);
   const Status cancelled = leaving.cancel();
-  Opened closed;  // without the lock
   const SegmentsLock lock;
   if (!cancelled && leaving) {
     place.function().registered = leaving.release();
@@ -251,7 +270,7 @@ Status CodeSegments::State::release(Addr start) noexcept {
   } else {
     --place.segment->open;
   }
-  closed = make_empty(place);
+  unused = make_empty(place);
   return Done{};
 }
 

@@ -129,6 +129,7 @@ struct CodeSegments::State {
   void each_segment(Action action) noexcept {
     for (auto& [end, segment] : segments) action(*segment);
     if (spare) action(*spare);
+    for (const Opened& segment : leaving) action(*segment);
   }
   void leave_to_parent() noexcept;
   Place find(Addr start, Segment::Function::State state) const noexcept;
@@ -160,7 +161,13 @@ struct CodeSegments::State {
   void end_writing(Place room) noexcept;
 
   // These must not have it.
-  Opened open(const CodeSegmentsOptions& sizes, bool may_have_file);
+  Opened open(const CodeSegmentsOptions& sizes, const Status& may_have_file);
+  static void find_list_owner() noexcept;
+  /// This thread is in a callback of dl_iterate_phdr(): it must not open or close a segment, or start a thread.
+  static bool lists_libraries() noexcept;
+  void close_segment(Opened segment) noexcept;
+  Result<CodeRoom> allocate(const RoomSize& size, Opened& unused);
+  Status release(Addr start, Opened& unused) noexcept;
   Opened open_published(SegmentLayout& layout, const std::string& place);
   template <class Register>
   Status commit(const Code& code, std::string_view name, KnownFrames::Key key, Register register_it) noexcept;
@@ -180,6 +187,7 @@ struct CodeSegments::State {
   Opened spare;
   bool is_at_work = false, is_some_full = false;
   OwnThread worker;
+  std::vector<Opened> leaving;  // that the worker closes
   /// Rooms without code, by size. That which has been empty for the longest time is taken first: somebody may have read
   /// its name, or sampled its code, just before it was released.
   std::map<RoomSize, std::deque<Place>> empty;

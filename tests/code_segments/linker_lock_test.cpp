@@ -4,7 +4,10 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -12,6 +15,7 @@
 #include <filesystem>
 #include <functional>
 #include <future>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -19,6 +23,7 @@
 #include "tests/code_segments/in_constructor.h"
 #include "tests/code_segments/symbols_of.h"
 #include "tests/support/command.h"
+#include "tests/support/texts.h"
 
 namespace jitunwind::test {
 namespace {
@@ -76,6 +81,52 @@ TEST(LinkersLock, OthersCommitMeanwhile) {
   iterate([&] { wait_for_use(segments, 100); });
   EXPECT_EQ(segments.status().published, 1u);
   EXPECT_STREQ(symbol_at(first), "first");
+}
+
+/// Loads and unloads a library in a thread, which has the lock of loading meanwhile, and waits for that of the list.
+class LoadingThread {
+ public:
+  LoadingThread()
+      : thread_([this] {
+          id_ = static_cast<int>(::syscall(SYS_gettid));
+          in_constructor = [] {};
+          if (void* const library = ::dlopen(JITUNWIND_CONSTRUCTOR, RTLD_NOW | RTLD_LOCAL)) ::dlclose(library);
+        }) {
+    const auto waits = [this] {
+      return text_of_file("/proc/self/task/" + std::to_string(id_.load()) + "/wchan").find("futex") !=
+             std::string::npos;
+    };
+    for (int i = 0; i < 1000 && (id_ == 0 || !waits()); ++i) std::this_thread::sleep_for(10ms);
+    std::this_thread::sleep_for(50ms);
+  }
+  ~LoadingThread() { thread_.join(); }
+
+ private:
+  std::atomic<int> id_ = 0;
+  std::thread thread_;
+};
+
+/// Each thread would wait for the other's lock. If that does not end, the whole test does.
+TEST(LinkersLock, NoSegmentIsOpenedOrClosedByWhoeverHasTheList) {
+  ::unsetenv("CALLED_IN_CONSTRUCTOR");
+  CodeSegments segments({.text_bytes = 65536, .functions = 4});
+  std::vector<Addr> kept;
+  for (int i = 0; i < 6; ++i) kept.push_back(commit_frame(segments, "kept " + std::to_string(i)));
+  const std::size_t published = segments.status().published;
+  std::optional<LoadingThread> other;
+  ::alarm(60);
+  iterate([&] {
+    other.emplace();
+    use(segments, 40);                                                   // opens some
+    for (const Addr start : kept) EXPECT_TRUE(segments.release(start));  // closes one
+  });
+  other.reset();
+  ::alarm(0);
+  EXPECT_EQ(published, 6u);
+  const CodeSegmentsStatus status = segments.status();
+  EXPECT_GT(status.refused, 0u);
+  EXPECT_NE(status.latest_refusal.text().find("dl_iterate_phdr"), std::string::npos) << status.latest_refusal.text();
+  EXPECT_STREQ(symbol_at(commit_frame(segments, "next")), "next");
 }
 
 /// A segment that was opened ahead serves those who wait, as soon as the one before is full.
