@@ -18,10 +18,13 @@ A description has one command a line. Places and sizes are in units of 10 pixels
     step ID ID [dashed] TEXT            an arrow from lane to lane
     note ID W STYLE TEXT...             a box on a lane
     gap H                               time that passes
+    layers COLUMNS                      the layers and their rooms, as the table of rooms in docs/architecture.md has them,
+                                        from the lowest at the bottom
 
 A text that does not fit its box or lies on one, boxes that overlap, and arrows that cross a box are refused.
 """
 import pathlib
+import re
 import shlex
 import sys
 from xml.sax.saxutils import escape
@@ -120,6 +123,27 @@ def route(start, side, end, other):
     return [start, (u, y), end] if flat else [start, (x, v), end]
 
 
+def frame(x, y, w, h, text):
+    return (f'<rect x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" rx="8" fill="#f3f5f8" stroke="{EDGE}"/>'
+            + Text(text).svg(x + 12, y + 19, 'start'))
+
+
+def rooms_of_layers():
+    """The texts of each room's box by layer, both in the table's order."""
+    layers, is_table = {}, False
+    for line in (FOLDER.parent / 'architecture.md').read_text().splitlines():
+        is_table = line.startswith('| room |') or is_table and line.startswith('|')
+        if not is_table or not line.startswith('| `'):
+            continue
+        paths = [path.split('/', 1) for path in re.findall('`([^`]*)`', line.split('|')[1])]
+        are_folders = all(name.endswith('/') for _, name in paths)
+        rooms = [[name] for _, name in paths] if are_folders else [[name for _, name in paths]]
+        for layer, names in ((paths[0][0], names) for names in rooms):
+            more = [f'~and {len(names) - 1} more'] if len(names) > 1 else []
+            layers.setdefault(layer, []).append([names[0] or '~all else', *more])
+    return layers
+
+
 class Picture:
     def __init__(self):
         self.title, self.w, self.h = '', 0, 0
@@ -136,8 +160,7 @@ class Picture:
 
     def do_frame(self, x, y, w, h, text):
         x, y, w, h = (float(n) * UNIT for n in (x, y, w, h))
-        self.frames.append(f'<rect x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" rx="8" fill="#f3f5f8" '
-                           f'stroke="{EDGE}"/>' + Text(text).svg(x + 12, y + 19, 'start'))
+        self.frames.append(frame(x, y, w, h, text))
 
     def do_box(self, name, x, y, w, h, style, *texts):
         self.add_box(name, *(float(n) * UNIT for n in (x, y, w, h)), style, texts)
@@ -195,6 +218,18 @@ class Picture:
 
     def do_gap(self, h):
         self.now += float(h) * UNIT
+
+    def do_layers(self, columns):
+        width, height, top = (self.w - 47) / int(columns), 36, 15
+        for layer, rooms in reversed(rooms_of_layers().items()):
+            rows = -(-len(rooms) // int(columns))
+            depth = 30 + rows * (height + 10)
+            self.frames.append(frame(20, top, self.w - 40, depth, '*' + layer))
+            for i, texts in enumerate(rooms):
+                x, y = 30 + i % int(columns) * width, top + depth - (1 + i // int(columns)) * (height + 10)
+                self.add_box(f'{layer} {i}', x, y, width - 13, height, 'plain', texts)
+            top += depth + 10
+        self.h = top + 5
 
     def label(self, text, x, y, anchor, halo=False):
         left = x - text.width() * {'start': 0, 'middle': 0.5, 'end': 1}[anchor]
