@@ -11,7 +11,7 @@
 #include "jitunwind/dyn_info/code_shape_internal.h"
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/registry/registry.h"
-#include "jitunwind/unwind_core/kept/keep_nothing_internal.h"
+#include "jitunwind/unwind_core/environment.h"
 #include "jitunwind/unwind_core/kept/row_cache_internal.h"
 #include "jitunwind/unwind_core/memory/copied.h"
 #include "jitunwind/unwind_core/memory/known_stack_internal.h"

@@ -41,5 +41,9 @@ enum class IfUnknown : bool { name_it, pass_by };
 std::uint32_t environment_words(const char* variable, KnownWords known,
                                 IfUnknown if_unknown = IfUnknown::name_it) noexcept;
 
+/// JITUNWIND_KEEP=nothing, which asks for the reference engine: docs/caches.md "Doing without". Looks at the
+/// environment each time. The first caller names unknown words.
+bool is_to_keep_nothing() noexcept;
+
 }  // namespace jitunwind
 #pragma GCC visibility pop

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "jitunwind/sdk/dialects/told_name.h"
+#include "jitunwind/sdk/dialects/source_lines.h"
 #include "jitunwind/unwind_core/memory/raw_access_internal.h"
 
 namespace jitunwind {

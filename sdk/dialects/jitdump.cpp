@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "jitunwind/sdk/dialects/jitdump_format_internal.h"
-#include "jitunwind/sdk/dialects/told_name.h"
+#include "jitunwind/sdk/dialects/source_lines.h"
 #include "jitunwind/unwind_core/byte_reader.h"
 
 namespace jitunwind {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "jitunwind/sdk/dialects/told_name.h"
 #include "jitunwind/unwind_core/sort_by_internal.h"
 
 namespace jitunwind {

@@ -12,6 +12,9 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
+/// Bytes of a name that a JIT reports in any dialect. Longer names are cut.
+inline constexpr std::size_t k_longest_told_name = 4096;
+
 /// A line of a source file.
 struct SourceLine {
   std::string file{};  ///< any bytes; "": not told

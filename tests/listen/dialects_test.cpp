@@ -10,7 +10,6 @@
 #include "jitunwind/sdk/dialects/jitdump.h"
 #include "jitunwind/sdk/dialects/perf_map.h"
 #include "jitunwind/sdk/dialects/source_lines.h"
-#include "jitunwind/sdk/dialects/told_name.h"
 #include "jitunwind/unwind_core/memory/local.h"
 #include "tests/listen/dump_writer.h"
 #include "tests/listen/method_load.h"

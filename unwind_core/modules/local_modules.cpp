@@ -11,10 +11,10 @@
 #include <optional>
 #include <string_view>
 
+#include "jitunwind/unwind_core/environment.h"
 #include "jitunwind/unwind_core/errno_keeper_internal.h"
 #include "jitunwind/unwind_core/hash.h"
 #include "jitunwind/unwind_core/image/elf_internal.h"
-#include "jitunwind/unwind_core/kept/keep_nothing_internal.h"
 #include "jitunwind/unwind_core/memory/copied.h"
 #include "jitunwind/unwind_core/memory/local.h"
 #include "jitunwind/unwind_core/memory/raw_access_internal.h"

@@ -11,6 +11,7 @@
 
 #include "jitunwind/unwind_core/environment.h"
 #include "jitunwind/unwind_core/errno_keeper_internal.h"
+#include "jitunwind/unwind_core/trace/counters.h"
 
 namespace jitunwind {
 
@@ -94,6 +95,15 @@ void Line::write_to(int fd) noexcept {
 LogLine::LogLine(LogTopic topic) noexcept {
   const auto bit = static_cast<std::size_t>(std::countr_zero(static_cast<std::uint32_t>(topic)));
   text("jitunwind ").text(k_topic_names[bit]).text(": ");
+}
+
+constinit std::array<CounterSet, k_counter_sets> counter_sets;
+
+std::uint64_t counted(Counter counter) noexcept {
+  std::uint64_t sum = 0;
+  for (const CounterSet& set : counter_sets)
+    sum += set.values[static_cast<std::size_t>(counter)].load(std::memory_order_relaxed);
+  return sum;
 }
 
 }  // namespace jitunwind

@@ -16,7 +16,7 @@
 #include "jitunwind/builders/shapes/procedure_of_fde_internal.h"
 #include "jitunwind/dyn_info/own_fde_internal.h"
 #include "jitunwind/dyn_info/registry/registry.h"
-#include "jitunwind/sdk/dialects/told_name.h"
+#include "jitunwind/sdk/dialects/source_lines.h"
 #include "jitunwind/unwind_core/heap_internal.h"
 #include "jitunwind/unwind_core/modules/local_modules.h"
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "jitunwind/sdk/dialects/told_name.h"
+#include "jitunwind/sdk/dialects/source_lines.h"
 #include "jitunwind/unwind_core/byte_reader.h"
 
 namespace jitunwind {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "jitunwind/sdk/dialects/told_name.h"
+#include "jitunwind/sdk/dialects/source_lines.h"
 #include "jitunwind/unwind_core/byte_reader.h"
 
 namespace jitunwind {
