@@ -56,7 +56,12 @@ struct Plan {
     if (described.handlers() && facts.lsda == described.lsda()) handlers = &described.handlers();
   }
   Plan(const MarkRecorder& marks, const Code& its_code)
-      : code(its_code), name(its_code.name), facts(marks.facts()), ops(marks.ops()), insn_count(marks.insn_count()) {
+      : code(its_code),
+        name(its_code.name),
+        facts(marks.facts()),
+        ops(marks.ops()),
+        entry_regions(marks.entry_regions()),
+        insn_count(marks.insn_count()) {
     if (its_code.lsda != 0) facts.lsda = its_code.lsda;
   }
 
@@ -64,10 +69,11 @@ struct Plan {
   std::string_view name;
   MarkRecorder::Facts facts;
   int format = UNW_INFO_FORMAT_DYNAMIC;
-  const FrameShape* shape = nullptr;      // null for marks
-  const HandlersRef* handlers = nullptr;  // null: none are kept
-  std::span<const unw_dyn_op_t> ops;      // of marks
-  std::int32_t insn_count = 0;            // of their region
+  const FrameShape* shape = nullptr;             // null for marks
+  const HandlersRef* handlers = nullptr;         // null: none are kept
+  std::span<const unw_dyn_op_t> ops;             // of marks
+  std::span<const std::uint16_t> entry_regions;  // the number of those in each region but the last
+  std::int32_t insn_count = 0;                   // of the last region
 
   bool has_rows() const noexcept { return format != UNW_INFO_FORMAT_DYNAMIC; }
   std::size_t handler_bytes() const noexcept { return handlers ? sizeof(HandlersRef) : 0; }
@@ -75,22 +81,38 @@ struct Plan {
   std::size_t record_bytes() const noexcept { return record_ops() == 0 ? 0 : _U_dyn_region_info_size(record_ops()); }
   std::size_t payload_bytes() const noexcept {
     if (has_rows()) return RowTable::max_bytes(*shape);
-    return record_bytes() + (ops.empty() ? 0 : _U_dyn_region_info_size(ops.size()));
+    const std::size_t regions = ops.empty() ? 0 : entry_regions.size() + 1;
+    return record_bytes() + regions * _U_dyn_region_info_size(0) + ops.size_bytes();
   }
   std::size_t name_bytes() const noexcept { return name.empty() ? 0 : name.size() + 1; }
 };
 
-/// The region of marks at `at`, or the shared list. Marks have no shape, and without any directive no region.
+/// Writes a region, and moves `at` behind it.
+unw_dyn_region_info_t* write_region(std::span<const unw_dyn_op_t> ops, std::int32_t insn_count,
+                                    std::byte*& at) noexcept {
+  auto* const region = reinterpret_cast<unw_dyn_region_info_t*>(at);
+  region->next = nullptr;
+  region->insn_count = insn_count;
+  region->op_count = static_cast<std::uint32_t>(ops.size());
+  std::memcpy(region->op, ops.data(), ops.size_bytes());
+  at += _U_dyn_region_info_size(ops.size());
+  return region;
+}
+
+/// The regions of marks at `at`, or the shared list. Marks have no shape, and without any directive no region.
 unw_dyn_region_info_t* own_or_shared(const Plan& plan, std::byte* at) noexcept {
   // Readers do not write to the list; the structure has no const.
   if (plan.shape) return const_cast<unw_dyn_region_info_t*>(plan.shape->regions());
   if (plan.ops.empty()) return nullptr;
-  auto* const region = reinterpret_cast<unw_dyn_region_info_t*>(at);
-  region->next = nullptr;
-  region->insn_count = plan.insn_count;
-  region->op_count = static_cast<std::uint32_t>(plan.ops.size());
-  std::memcpy(region->op, plan.ops.data(), plan.ops.size_bytes());
-  return region;
+  auto* const first = reinterpret_cast<unw_dyn_region_info_t*>(at);
+  std::span<const unw_dyn_op_t> left = plan.ops;
+  for (const std::size_t count : plan.entry_regions) {
+    unw_dyn_region_info_t* const entry = write_region(left.first(count), 0, at);
+    entry->next = reinterpret_cast<unw_dyn_region_info_t*>(at);
+    left = left.subspan(count);
+  }
+  (void)write_region(left, plan.insn_count, at);
+  return first;
 }
 
 /// The list, or the private LSDA record that precedes it. The record is an empty region whose STOP hides the entries
@@ -225,7 +247,8 @@ Result<Registration> register_code(const Description& description, const Code& c
 }
 
 Result<Registration> register_marks(MarkRecorder& marks, const Code& code) noexcept {
-  const Status good = check_place(marks.arch(), code, marks.settle(code.size));
+  Status good = check_place(marks.arch(), code, marks.settle(code.size));
+  if (good) good = marks.judge({code.start, code.start + code.size}, code.name);
   const auto registered = good ? register_made(make_procedure(Plan(marks, code))) : good.error();
   marks.clear();
   if (!registered) return registered.error();

@@ -84,7 +84,8 @@ inline Result<Registration> register_code(const Description& description, const 
 /// Registers what marks have recorded, as it is, in one allocation, and forgets it, so that the object serves the next
 /// procedure. Nothing is checked but places and register numbers: mistakes that only build() finds, such as a slot that
 /// is used twice, give wrong rows, and directives that contradict each other end a walk that meets them.
-/// validate(*info(), arch) finds the latter. Not signal-safe.
+/// validate(*info(), arch) finds the latter; JITUNWIND_CHECK=refuse refuses both, with the code of the finding. Not
+/// signal-safe.
 ///
 /// Errors: those of register_code() above; e_range, e_when: an instruction without bytes, or outside of the procedure;
 /// e_overlap: offsets from the end that lie in front of others, without size(); e_reg; e_label; too_deep: more than

@@ -100,29 +100,43 @@ class ToldMistakes {
 };
 constinit ToldMistakes told_mistakes;
 
-/// `mistake`: its text with offsets in the procedure, by which mistakes of one shape are one.
-void tell(const unw_dyn_info_t& info, const std::string& mistake, std::uint64_t disagreed) noexcept {
-  if (!told_mistakes.add(std::hash<std::string>()(mistake) | 1)) return;
-  Line line;
-  line.text("jitunwind: JITUNWIND_CHECK: ");
+void tell(const unw_dyn_info_t& info, const std::string& mistake, std::uint64_t instructions = 1) noexcept {
   std::array<char, 120> name;
   MemoryWindow window;
   ProcedureName written;
   const Found named =
       info.u.pi.name_ptr == 0 ? Found(false) : read_name(k_memory, info.u.pi.name_ptr, name, window, written);
-  if (named && *named) line.foreign(name.data()).text(" ");
-  line.range(info.start_ip, info.end_ip).text(" ").text(mistake);
-  if (disagreed > 1) line.text("; ").number(disagreed).text(" instructions");
-  line.write_to(STDERR_FILENO);
+  tell_mistake({info.start_ip, info.end_ip}, named && *named ? name.data() : nullptr, mistake, instructions);
 }
 
-/// Error: the code does something else than the row at Error::at says.
-Status check_one(const unw_dyn_info_t& info, const Arch& arch) {
+/// Error: a row cannot be read.
+Status validate_one(const unw_dyn_info_t& info, const Arch& arch) {
+  const std::vector<Finding> findings = validate(info, arch, {.ends_without_return = true});
+  const auto wrong = std::ranges::find_if_not(findings, is_warning, &Finding::code);
+  if (wrong == findings.end()) return Done{};
+  tell(info, wrong->message);
+  const auto offset = static_cast<Addr>(std::max<std::int64_t>(wrong->offset, 0));
+  return Error{wrong->code, info.start_ip + offset, "JITUNWIND_CHECK: the description cannot be read"};
+}
+
+/// Error: the code does something else than the row at Error::at says, or ends there. `has_own_size`: an author of code
+/// has given the size, not a compiler.
+Status check_one(const unw_dyn_info_t& info, const Arch& arch, bool has_own_size) {
   const CheckReport report = check(info);
   const auto wrong = std::ranges::find(report.findings, Verdict::disagrees, &CheckFinding::verdict);
-  if (wrong == report.findings.end()) return Done{};
-  tell(info, text(*wrong, arch, info.start_ip), report.disagreed);
-  return Error{ErrorCode::code_disagrees, wrong->range.begin, "JITUNWIND_CHECK: a row says what the code does not do"};
+  if (wrong != report.findings.end()) {
+    tell(info, text(*wrong, arch, info.start_ip), report.disagreed);
+    return Error{ErrorCode::code_disagrees, wrong->range.begin,
+                 "JITUNWIND_CHECK: a row says what the code does not do"};
+  }
+  if (!has_own_size || report.padding.empty()) return Done{};
+  Line mistake;
+  mistake.text("+")
+      .hex(report.padding.begin - info.start_ip)
+      .text(": nothing but padding up to the end of the range, ");
+  mistake.number(report.padding.size()).text(" bytes");
+  tell(info, std::string(mistake.view()));
+  return Error{ErrorCode::code_disagrees, report.padding.begin, "JITUNWIND_CHECK: the range takes padding along"};
 }
 
 }  // namespace
@@ -143,13 +157,24 @@ CheckReport check(const unw_dyn_info_t& info) {
                [&](Addr at, FrameRow& out) { return rows.row_at(at, out); });
 }
 
-Status check_registrations(std::span<unw_dyn_info_t* const> batch, bool refuses) noexcept {
+void tell_mistake(AddrRange code, const char* name, std::string_view mistake, std::uint64_t instructions) noexcept {
+  if (!told_mistakes.add(std::hash<std::string_view>()(mistake) | 1)) return;
+  Line line;
+  line.text("jitunwind: JITUNWIND_CHECK: ");
+  if (name) line.foreign(name).text(" ");
+  line.range(code.begin, code.end).text(" ").text(mistake);
+  if (instructions > 1) line.text("; ").number(instructions).text(" instructions");
+  line.write_to(STDERR_FILENO);
+}
+
+Status check_registrations(std::span<unw_dyn_info_t* const> batch, Behind behind) noexcept {
   if (!host_arch()) return Done{};
   for (const unw_dyn_info_t* di : batch) {
     if (!NodePool::can_bind(di) || di->start_ip >= di->end_ip) continue;
     try {
-      const Status right = check_one(*di, *host_arch());
-      if (!right && refuses) return right;
+      Status right = behind == Behind::nothing ? validate_one(*di, *host_arch()) : Done{};
+      if (right) right = check_one(*di, *host_arch(), behind == Behind::user_word);
+      if (!right && refuses_mistakes()) return right;
     } catch (const std::bad_alloc&) {
       continue;  // the registration itself says so, if it needs memory
     }

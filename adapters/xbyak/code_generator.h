@@ -243,8 +243,8 @@ inline Result<Registration> register_procedure(const Xbyak::CodeGenerator& code,
   for (WrittenSpan& span : spans) span = {span.begin - procedure.begin, span.end - procedure.begin};
   if (Status s = reading == Reading::every ? reader.read_all(spans) : reader.read(spans); !s) return in_code(s.error());
   if (Status s = reader.record(marks); !s) return in_code(s.error());
-  return jitunwind::register_code(marks,
-                                  Code{.start = reinterpret_cast<std::uintptr_t>(bytes), .size = size, .name = name});
+  const Code place{.start = reinterpret_cast<std::uintptr_t>(bytes), .size = reader.end(), .name = name};
+  return jitunwind::register_code(marks, place);
 }
 
 /// Registers the code of any other generator as one procedure, with Reading::every; jumps through tables are refused.

@@ -31,6 +31,8 @@ class FrameReader {
   Status read_all(std::span<const WrittenSpan> spans);
   /// Finds the frame at each of them, and records the changes.
   Status record(x86_64::Marks& marks);
+  /// Precondition: recorded. The end of the last instruction to which a path leads; padding and data may follow.
+  std::size_t end() const noexcept { return end_; }
 
  private:
   using Effect = MachineInstruction::Effect;
@@ -67,6 +69,7 @@ class FrameReader {
   void enter(x86_64::Marks& marks, std::size_t offset, const FrameState& frame) const;
 
   std::span<const std::byte> bytes_;
+  std::size_t end_ = bytes_.size();
   std::vector<Item> items_;
   std::vector<Target> targets_;
   std::vector<Target> tables_;  // jumps to unknown addresses, by their own
@@ -234,6 +237,8 @@ inline Status FrameReader::record(x86_64::Marks& marks) {
     change(marks, item.end(), item.before, item.after);
     before = &item;
   }
+  if (before) end_ = before->end();
+  marks.ends_without_return();  // the last instruction may be a jump that keeps the frame
   return Done{};
 }
 

@@ -152,17 +152,19 @@ Result<std::vector<Directives>, EntryStateError> plan_entry_state(const FrameRow
                                                                   std::optional<std::int64_t> sp_distance) {
   const std::string wanted = to_text(row, arch);
   if (!has_small_numbers(row, sp_distance))
-    return EntryStateError{ErrorCode::invalid_argument, "offsets that no frame has: " + wanted};
+    return EntryStateError{ErrorCode::invalid_argument, "offsets that no frame has",
+                           "offsets that no frame has: " + wanted};
   Planner planner(row, arch, sp_distance);
   if (!planner.plan())
-    return EntryStateError{ErrorCode::invalid_argument,
+    return EntryStateError{ErrorCode::invalid_argument, "directives have no such CFA rule",
                            "directives have no such CFA rule: " + wanted + "; give it to row_at()"};
   FrameRow got;
   if (const Status read = interpreted(planner.regions, arch, got); !read)
-    return EntryStateError{read.error().code, std::string(read.error().what) + ": " + wanted};
+    return EntryStateError{read.error().code, read.error().what, std::string(read.error().what) + ": " + wanted};
   if (!(normalized(got) == normalized(row)))
-    return EntryStateError{ErrorCode::invalid_argument, "directives cannot say " + wanted + ", only " +
-                                                            to_text(got, arch) + "; give it to row_at()"};
+    return EntryStateError{
+        ErrorCode::invalid_argument, "directives cannot say this row",
+        "directives cannot say " + wanted + ", only " + to_text(got, arch) + "; give it to row_at()"};
   return std::move(planner.regions);
 }
 

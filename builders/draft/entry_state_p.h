@@ -12,7 +12,8 @@ namespace jitunwind {
 
 struct EntryStateError {
   ErrorCode code = ErrorCode::invalid_argument;
-  std::string reason;
+  const char* what = "";  ///< never dies
+  std::string reason;     ///< the same with the row
 };
 
 /// The directives of consecutive empty regions, one simulated instruction each, after which the row of a procedure is

@@ -123,7 +123,7 @@ std::string SaidInstruction::text(const Arch& arch) const {
   return text + (idiom.has_number ? ", " + std::to_string(idiom.number) : "") + ")";
 }
 
-void ProcedureDraft::instruction(const Idiom& idiom, Instruction at, std::initializer_list<DraftDirective> directives) {
+void ProcedureDraft::instruction(const Idiom& idiom, Instruction at, std::span<const DraftDirective> directives) {
   constexpr std::size_t k_usual = 8;
   if (record_->said.empty()) record_->said.reserve(k_usual);
   record_->said.push_back({idiom, at});

@@ -90,7 +90,7 @@ class ProcedureDraft {
   void open_region(std::int32_t insn_count);
   void directive(std::int32_t when, const DraftDirective& directive);
   void raw(const unw_dyn_op_t& op);
-  void instruction(const Idiom& idiom, Instruction at, std::initializer_list<DraftDirective> directives);
+  void instruction(const Idiom& idiom, Instruction at, std::span<const DraftDirective> directives);
   void remember();
   void restore(Instruction last);
   void entry_state(const FrameRow& row, std::optional<std::int64_t> sp_distance);

@@ -248,7 +248,7 @@ bool register_with_lock(std::span<unw_dyn_info_t* const> batch, Behind behind, D
 Status register_procedures(std::span<unw_dyn_info_t* const> batch, Behind behind) noexcept {
   if (WritingScope::active()) return note_refused("register", refused_to_interrupter());
   if (looks_at_new()) [[unlikely]]
-    if (const Status allowed = look_at_new(batch); !allowed) return note_refused("register", allowed.error());
+    if (const Status allowed = look_at_new(batch, behind); !allowed) return note_refused("register", allowed.error());
   if (batch.size() == 1) registry.nodes.prefetch_taking(batch.front());
   Due due;
   Error error{};

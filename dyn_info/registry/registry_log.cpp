@@ -77,15 +77,14 @@ constinit const LocalMemory k_log_memory;
 
 }  // namespace
 
-Status look_at_new(std::span<unw_dyn_info_t* const> batch) noexcept {
+Status look_at_new(std::span<unw_dyn_info_t* const> batch, Behind behind) noexcept {
   for (const unw_dyn_info_t* di : batch)
     if (logs(LogTopic::registry) && NodePool::can_bind(di)) {
       log_descriptor(*di);
       log_overlap(*di);
       log_lost_personality(*di);
     }
-  const bool warns = (log_words() & k_check_warns) != 0, refuses = (log_words() & k_check_refuses) != 0;
-  return warns || refuses ? check_registrations(batch, refuses) : Done{};
+  return checks_registrations() ? check_registrations(batch, behind) : Done{};
 }
 
 void log_to_be_taken_out(const char* how, std::span<unw_dyn_info_t* const> batch) noexcept {

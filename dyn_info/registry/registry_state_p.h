@@ -12,8 +12,8 @@
 #include "jitunwind/dyn_info/registry/locking/reader_slots_p.h"
 #include "jitunwind/dyn_info/registry/locking/writer_lock_internal.h"
 #include "jitunwind/dyn_info/registry/procedure_list_p.h"
+#include "jitunwind/dyn_info/registry/registration_checks_internal.h"
 #include "jitunwind/dyn_info/registry/retired_batches_p.h"
-#include "jitunwind/unwind_core/above_internal.h"
 #include "jitunwind/unwind_core/kept/code_changes_internal.h"
 #include "jitunwind/unwind_core/trace/log.h"
 
@@ -46,21 +46,15 @@ struct RegistryState {
 /// It is constant-initialised and never destroyed, so constructors and destructors of static objects may use it.
 extern constinit RegistryState registry_state;
 
-/// The words of JITUNWIND_CHECK, beside the topics of the log.
-inline constexpr std::uint32_t k_check_warns = 8, k_check_refuses = 16;
-static_assert(((k_check_warns | k_check_refuses) & k_all_log_topics) == 0);
-
 /// Logs "register 0x1000-0x2000 name" if JITUNWIND_LOG asks for it, and checks the descriptions if JITUNWIND_CHECK
-/// does. It comes before the registration, while the caller vouches for the descriptors. Error code_disagrees:
-/// JITUNWIND_CHECK refuses it.
-Status look_at_new(std::span<unw_dyn_info_t* const> batch) noexcept;
+/// does. It comes before the registration, while the caller vouches for the descriptors. Error: JITUNWIND_CHECK refuses
+/// it, with code_disagrees or a code of validate().
+Status look_at_new(std::span<unw_dyn_info_t* const> batch, Behind behind) noexcept;
 /// Whether look_at_new() has anything to do. Takes one load.
 inline bool looks_at_new() noexcept {
   constexpr auto k_registry = static_cast<std::uint32_t>(LogTopic::registry);
   return (log_words() & (k_registry | k_check_warns | k_check_refuses)) != 0;
 }
-/// Holds descriptions against the code, and names each mistake once on standard error. check_procedure.cpp has it.
-JITUNWIND_ABOVE Status check_registrations(std::span<unw_dyn_info_t* const> batch, bool refuses) noexcept;
 /// Logs "cancel 0x1000-0x2000" for those that are registered, from what the registry knows of them.
 void log_to_be_taken_out(const char* how, std::span<unw_dyn_info_t* const> batch) noexcept;
 /// Counts and logs the error, and returns it.

@@ -42,8 +42,9 @@ typedef struct ju_description ju_description;
     Errors: null_pointer, bad_value, bad_string, out_of_memory. */
 ju_status ju_describe(ju_cpu cpu, const char* name, ju_builder** builder, ju_error* error);
 /** Makes marks: a builder for code that is like no other, which ju_register_marks() registers as it is. All functions
-    below take it that directives of one region can express: not ju_region(), ju_op(), rows, entry states, call sites
-    and handlers; nor ju_build(). Allocates once, and for each function with more than 48 directives. Thread-safe.
+    below take it that an entry state and directives of one region can express: not ju_region(), ju_op(), rows, call
+    sites and handlers; nor ju_build(). Allocates once, for each function with more than 48 directives, and for entry
+    states. Thread-safe.
     Errors: null_pointer, bad_value, out_of_memory. */
 ju_status ju_describe_marks(ju_cpu cpu, ju_builder** marks, ju_error* error);
 /** Makes an independent copy of a builder. Errors: null_pointer, bad_handle, freed_handle, out_of_memory. */
@@ -187,7 +188,8 @@ int ju_selector(ju_builder* builder, const void* type_info);
 /* Frames built elsewhere, in the text form of rows (unwind_core/rows/row_text.h): "cfa=rbp+16 rbp=[cfa-16]
    ra=[cfa-8]". */
 
-/** The frame at the entry of this code: a cold part, a second entry point. */
+/** The frame at the entry of this code: a cold part, a second entry point, a trace. Marks have an entry state
+    in front of everything else. */
 ju_status ju_entry_state(ju_builder* builder, const char* row);
 /** The frame at the entry, where CFA - SP is known and the row does not contain it. */
 ju_status ju_entry_state_at(ju_builder* builder, const char* row, int64_t sp_distance);

@@ -97,6 +97,58 @@ TEST(Marks, HaveTheRowsOfBuild) {
                            .pop({-2, -1}, rbx));
 }
 
+/// Traces, on-stack replacements and cold parts: the frame of other code, and what the code itself does to it.
+TEST(Marks, BeginWithAFrameThatIsBuiltElsewhere) {
+  EXPECT_SAME_ROWS(16, entry_state("cfa=rbp+16 rbx=[cfa-24] rbp=[cfa-16] ra=[cfa-8]").ends_without_return());
+  EXPECT_SAME_ROWS(16, entry_state("cfa=rsp+24 rbx=[cfa-24] rbp=[cfa-16] ra=[cfa-8]")
+                           .allocate({0, 4}, 16)
+                           .deallocate({-6, -3}, 16)
+                           .pop({-3, -2}, rbx)
+                           .pop({-2, -1}, rbp));
+  EXPECT_SAME_ROWS(16, entry_state("cfa=rbp+16 rbx=[cfa-24] rbp=[cfa-16] ra=[cfa-8]", 24)
+                           .remember()
+                           .pop({4, 5}, rbx)
+                           .pop({5, 6}, rbp)
+                           .restore({6, 7})
+                           .pop({-3, -2}, rbx)
+                           .pop({-2, -1}, rbp));
+  EXPECT_SAME_ROWS(16, entry_state("cfa=[rsp+64]+16 rbx=[cfa-16] ra=[cfa-8]").push({0, 1}).ends_without_return());
+  EXPECT_SAME_ROWS(16, entry_state("cfa=rbp+16 rbx=[rsp+24] rbp=[cfa-16] ra=[cfa-8]").ends_without_return());
+  EXPECT_SAME_ROWS(16, personality(0x5000).lsda(0x6000).entry_state("cfa=rsp ra=rcx").ends_without_return());
+  Marks marks;
+  marks.entry_state("cfa=rsp+32 ra=[cfa-8]");
+  Marks copy = marks;
+  for (Marks* each : {&copy, &marks}) {
+    const auto live = register_code(*each, {.start = k_code, .size = 16});
+    ASSERT_TRUE(live);
+    EXPECT_EQ(rows_of(*live), "+0: dyn_directives: cfa=rsp+32 ra=[cfa-8]\n");
+    EXPECT_TRUE(validate(*live->info(), arch::x86_64, {.ends_without_return = true}).empty());
+  }
+}
+
+TEST(Marks, AreRefusedWithAnEntryStateThatTheyCannotHave) {
+  const Code code{.start = k_code, .size = 16};
+  Marks marks;
+  EXPECT_EQ(refused(marks.push({0, 1}).entry_state("cfa=rsp+8 ra=[cfa-8]"), code),
+            "invalid_argument: entry_state() must come first");
+  EXPECT_EQ(refused(marks.entry_state("cfa=rsp+16 ra=[cfa-8]").entry_state("cfa=rsp+8 ra=[cfa-8]"), code),
+            "invalid_argument: entry_state() must come first");
+  EXPECT_EQ(refused(marks.entry_state("cfa=[rbp-8] ra=[cfa-8]"), code),
+            "invalid_argument: directives have no such CFA rule");
+  EXPECT_EQ(refused(marks.entry_state("cfa=rsp+16 rbx=undefined ra=[cfa-8]"), code),
+            "invalid_argument: directives cannot say this row");
+  const std::string unreadable = refused(marks.entry_state("cfa=rsp+16 ra"), code);
+  ExpressionPool pool;
+  EXPECT_EQ(unreadable,
+            "invalid_argument: " + std::string(parse_row("cfa=rsp+16 ra", arch::x86_64, pool).error().what));
+  {
+    const test::NoMemory none;
+    marks.entry_state("cfa=rsp+16 ra=[cfa-8]");
+  }
+  EXPECT_EQ(refused(marks, code), "out_of_memory: no memory for the entry state");
+  EXPECT_EQ(refused(marks, code), "registered");
+}
+
 TEST(Marks, CostOneAllocationAndNoneWhileRecording) {
   const std::size_t before = test::allocations();
   Marks marks;

@@ -142,6 +142,35 @@ TEST(CRegistrations, AskTheKernelNothingAboutNames) {
   EXPECT_EQ(ju_description_free(description), JU_OK);
 }
 
+#ifdef __x86_64__
+/// pop rbx; pop rbp; ret, at the end of a trace: the frame is that of the code that jumps here.
+TEST(CRegistrations, OfMarksBeginWithAFrameThatIsBuiltElsewhere) {
+  static constexpr unsigned char k_exit[] = {0x5b, 0x5d, 0xc3};
+  ju_builder* marks = nullptr;
+  ASSERT_EQ(ju_describe_marks(JU_CPU_HOST, &marks, nullptr), JU_OK);
+  ju_code place;
+  ju_code_init(&place, k_exit, sizeof k_exit);
+  for (const bool by_frame_pointer : {false, true}) {
+    if (by_frame_pointer)
+      EXPECT_EQ(ju_entry_state_at(marks, "cfa=rbp+16 rbx=[cfa-24] rbp=[cfa-16] ra=[cfa-8]", 24), JU_OK);
+    else
+      EXPECT_EQ(ju_entry_state(marks, "cfa=rsp+24 rbx=[cfa-24] rbp=[cfa-16] ra=[cfa-8]"), JU_OK);
+    EXPECT_EQ(ju_pop(marks, 0, 1, JU_X86_64_RBX), JU_OK);
+    EXPECT_EQ(ju_pop(marks, 1, 2, JU_X86_64_RBP), JU_OK);
+    ju_registration* live = nullptr;
+    Error error;
+    ASSERT_EQ(ju_register_marks(marks, &place, &live, &error), JU_OK) << error.text;
+    std::array<char, 200> text;
+    size_t wrong = 1, untold = 1;
+    EXPECT_EQ(ju_check(live, text.data(), text.size(), &wrong, &untold), JU_OK) << text.data();
+    EXPECT_EQ(wrong, 0u) << text.data();
+    EXPECT_EQ(untold, by_frame_pointer ? 2u : 0u) << text.data();  // only the row tells where SP is then
+    EXPECT_EQ(ju_cancel(live, nullptr), JU_OK);
+  }
+  EXPECT_EQ(ju_builder_free(marks), JU_OK);
+}
+#endif
+
 TEST(CRegistrations, OfMarksNameMistakesOnce) {
   const Code code;
   ju_builder* marks = nullptr;

@@ -1,12 +1,16 @@
-// Wrong marks, of the kinds that JIT authors made. Registering takes them without a word, and the check names each.
+// Wrong marks, of the kinds that JIT authors made. Registering takes them without a word. The check names each that the
+// code shows; JITUNWIND_CHECK refuses the others too, by the sentence of build().
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
 #include "jitunwind/builders/registers_x86_64.h"
 #include "jitunwind/builders/registration.h"
 #include "jitunwind/dyn_info/check_procedure.h"
+#include "jitunwind/dyn_info/registry/registration_checks_internal.h"
 
 namespace jitunwind::test {
 namespace {
@@ -94,6 +98,130 @@ TEST(WrongMarks, SayTheReloadBehindTheRelease) {
   const auto live = register_code(marks, Code{.start = start, .size = k_reloads_late.size()});
   ASSERT_TRUE(live);
   EXPECT_EQ(check(*live->info()).verdict, Verdict::agrees);
+}
+
+/// JITUNWIND_CHECK=refuse while it exists, as if the environment had it.
+class Refusing {
+ public:
+  Refusing() { add_to_log_words(k_check_refuses); }
+  ~Refusing() { __atomic_fetch_and(&log_topics, ~k_check_refuses, __ATOMIC_RELAXED); }
+  Refusing(const Refusing&) = delete;
+
+  /// Registers at an address without code, so that only what is said can be judged, unless there are `bytes`. Returns
+  /// the error and the line that tells it, without the range.
+  template <class Said>
+  std::string refusal(Said& said, const std::vector<unsigned char>& bytes = {}) {
+    const Addr start = bytes.empty() ? Addr{0x7a00'0000'0000} : reinterpret_cast<std::uintptr_t>(bytes.data());
+    const Code code{.start = start, .size = bytes.empty() ? 64 : bytes.size()};
+    testing::internal::CaptureStderr();
+    const auto live = register_code(said, code);
+    const std::string line = testing::internal::GetCapturedStderr();
+    if (live) return "registered";
+    const std::string told = line.empty() ? "told before" : line.substr(line.find(' ', line.find("0x")) + 1);
+    return std::string(error_name(live.error().code)) + ": " + told;
+  }
+};
+
+/// Says the same to marks and to a builder, and expects the refusal to be the finding of build().
+template <class Say>
+void expect_refusal_of_build(const std::string& finding, Say say) {
+  SCOPED_TRACE(finding);
+  Refusing refusing;
+  Marks marks;
+  say(marks);
+  Builder builder;
+  say(builder.size(64));
+  const auto built = builder.build();
+  ASSERT_FALSE(built);
+  EXPECT_EQ(built.error().findings.front().text().rfind(finding, 0), 0u) << built.error().text();
+  const Finding& first = built.error().findings.front();
+  EXPECT_EQ(refusing.refusal(marks), error_name(first.code) + (": " + first.text() + "\n"));
+  EXPECT_EQ(refusing.refusal(marks), "registered") << "marks are forgotten, mistakes with them";
+}
+
+TEST(WrongMarks, AreRefusedByTheSentenceOfBuild) {
+  expect_refusal_of_build("deallocate({8, 12}, 8): E_SP_HIGH: ", [](auto& f) {
+    f.push({0, 1}, rbp).deallocate({4, 8}, 8).deallocate({8, 12}, 8);
+  });
+  expect_refusal_of_build("pop({8, 9}, rbx): E_POP_REG: rbx was not saved", [](auto& f) {
+    f.push({0, 1}, rbp).deallocate({4, 8}, 8).pop({8, 9}, rbx);
+  });
+  expect_refusal_of_build("pop({8, 9}, rbp): E_POP_REG: what is there was saved by push({1, 2}, rbx)", [](auto& f) {
+    f.push({0, 1}, rbp).push({1, 2}, rbx).pop({8, 9}, rbp).pop({9, 10}, rbx);
+  });
+  expect_refusal_of_build("set_frame_pointer({1, 4}, rbp, 0): E_FP_CLOBBER: ", [](auto& f) {
+    f.push({0, 1}).set_frame_pointer({1, 4}, rbp).leave({8, 9});
+  });
+  expect_refusal_of_build("procedure: W_UNBALANCED: ends with the frame still allocated", [](auto& f) {
+    f.push({0, 1}, rbx);
+  });
+  expect_refusal_of_build("save_at_sp({4, 9}, rbx, 0): E_SLOT_TWICE: rbp is in this slot", [](auto& f) {
+    f.push({0, 1}, rbp).save_at_sp({4, 9}, rbx, 0).pop({9, 10}, rbp);
+  });
+  expect_refusal_of_build("push({0, 2}, rbx): E_SAME_BYTES: ", [](auto& f) {
+    f.push({0, 1}, rbp).push({0, 2}, rbx).pop({8, 9}, rbx).pop({9, 10}, rbp);
+  });
+  expect_refusal_of_build("procedure: INVALID_ARGUMENT: lsda() without personality()", [](auto& f) { f.lsda(0x6000); });
+  // Directives without an idiom have no text of their own.
+  expect_refusal_of_build("region 0, directive 0 (ADD rsp,8 @0), offset +1: E_SP_HIGH: ",
+                          [](auto& f) { f.add(0, rsp, 8); });
+}
+
+/// A description that walks cannot read, and no builder has made.
+TEST(WrongMarks, AreRefusedInADescriptorOfOnesOwn) {
+  Refusing refusing;
+  Marks marks;
+  marks.deallocate({0, 4}, 8);
+  std::array<std::byte, 256> memory{};
+  auto* const region = reinterpret_cast<unw_dyn_region_info_t*>(memory.data());
+  ASSERT_TRUE(marks.recorder().settle(16));
+  region->insn_count = marks.recorder().insn_count();
+  region->op_count = static_cast<std::uint32_t>(marks.recorder().ops().size());
+  std::ranges::copy(marks.recorder().ops(), region->op);
+  unw_dyn_info_t info{};
+  info.start_ip = 0x7a00'0000'0000;
+  info.end_ip = info.start_ip + 16;
+  info.u.pi.regions = region;
+  testing::internal::CaptureStderr();
+  const Status registered = register_procedure(&info);
+  const std::string line = testing::internal::GetCapturedStderr();
+  ASSERT_FALSE(registered);
+  EXPECT_EQ(registered.error().code, ErrorCode::e_sp_high);
+  EXPECT_EQ(registered.error().at, info.start_ip + 4);
+  EXPECT_NE(line.find(" region 0, directive 0 (ADD rsp,8 @3), offset +4: E_SP_HIGH: "), std::string::npos) << line;
+}
+
+// push rbx; nop; pop rbx; ret; int3; int3; nop
+const std::vector<unsigned char> k_padded{0x53, 0x90, 0x5b, 0xc3, 0xcc, 0xcc, 0x90};
+// push rbx; pop rbx; jmp to itself; nop
+const std::vector<unsigned char> k_endless{0x53, 0x5b, 0xeb, 0xfe, 0x90};
+
+TEST(WrongMarks, AreRefusedWhereTheRangeTakesPaddingAlong) {
+  Refusing refusing;
+  Marks marks;
+  marks.push({0, 1}, rbx).pop({2, 3}, rbx);
+  EXPECT_EQ(refusing.refusal(marks, k_padded),
+            "code_disagrees: +0x4: nothing but padding up to the end of the range, 3 bytes\n");
+  marks.push({0, 1}, rbx).pop({1, 2}, rbx);
+  EXPECT_EQ(refusing.refusal(marks, k_endless),
+            "code_disagrees: +0x4: nothing but padding up to the end of the range, 1 bytes\n");
+  marks.push({0, 1}, rbx).pop({2, 3}, rbx);
+  EXPECT_EQ(refusing.refusal(marks, k_saves), "registered");
+  // Offsets from such an end are beside their instructions.
+  marks.push({0, 1}, rbx).pop({-2, -1}, rbx);
+  EXPECT_EQ(refusing.refusal(marks, k_padded).rfind("code_disagrees: +0x3: the row says cfa=rsp+16", 0), 0u);
+}
+
+/// Marks that are right stay so, in copies as well.
+TEST(WrongMarks, AreNotThoseOfRightCode) {
+  Refusing refusing;
+  Marks marks;
+  marks.push({0, 1}, rbx).remember().pop({5, 6}, rbx).restore({6, 7}).pop({7, 8}, rbx);
+  Marks copy = marks;
+  EXPECT_EQ(refusing.refusal(marks, k_returns_early), "registered");
+  EXPECT_EQ(refusing.refusal(copy, k_returns_early), "registered");
+  marks.push({0, 1}, rbx).call({1, 2}).ends_without_return();
+  EXPECT_EQ(refusing.refusal(marks), "registered");
 }
 
 }  // namespace

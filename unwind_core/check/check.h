@@ -78,6 +78,8 @@ struct CheckReport {
   /// Places where the row itself was taken for what the code has done: the entry, if the first row is not that of a
   /// call, and code to which no path leads.
   std::uint32_t assumed = 0;
+  /// Padding behind the last instruction, to which nothing leads: it is no part of the procedure. No verdict counts it.
+  AddrRange padding{};
   std::vector<CheckFinding> findings;  ///< by address, at most k_most_findings
   bool has_more_findings = false;
 

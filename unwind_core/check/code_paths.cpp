@@ -265,6 +265,12 @@ void CodePaths::note_overlaps() {
   }
 }
 
+std::uint32_t CodePaths::judged_end() const noexcept {
+  auto last = static_cast<std::uint32_t>(verdicts_.size());
+  while (last != 0 && verdicts_[last - 1] == k_unseen) --last;
+  return last == 0 ? 0 : last - 1 + std::max<std::uint32_t>(length_at(last - 1), machine_.arch.unit);
+}
+
 void CodePaths::follow_all() {
   find_heads();
   if (bytes_.empty()) return;

@@ -35,6 +35,8 @@ class CodePaths {
       visitor(at, note != notes_.end() && note->offset == at ? &note->judgement : nullptr);
     }
   }
+  /// The end of the last instruction that was judged: padding to which nothing leads is not.
+  std::uint32_t judged_end() const noexcept;
   /// The number of bytes that could be read.
   std::size_t size() const noexcept { return bytes_.size(); }
   std::uint32_t length_at(std::uint32_t offset) const noexcept { return shapes_[offset] & k_length; }

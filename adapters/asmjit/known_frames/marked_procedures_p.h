@@ -15,7 +15,9 @@ namespace jitunwind::derivation {
 
 /// Offsets in bytes from the start of the code; `end` is exclusive.
 struct MarkedProcedure {
-  MarkedProcedure(std::string_view its_name, std::uint64_t at) : name(its_name), begin(at) {}
+  MarkedProcedure(std::string_view its_name, std::uint64_t at) : name(its_name), begin(at) {
+    marks.set_ends_without_return();  // the last instruction may be a jump that keeps the frame
+  }
 
   std::string name;
   std::uint64_t begin;

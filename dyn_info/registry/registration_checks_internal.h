@@ -1,0 +1,33 @@
+// JITUNWIND_CHECK: descriptions are judged before they are registered, and mistakes are told once on standard error.
+// The registry asks for it, and so do builders for what only they know.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "jitunwind/dyn_info/libunwind-dynamic.h"
+#include "jitunwind/dyn_info/registry/registry.h"
+#include "jitunwind/unwind_core/above_internal.h"
+#include "jitunwind/unwind_core/trace/log.h"
+
+namespace jitunwind {
+
+/// The words of JITUNWIND_CHECK, beside the topics of the log.
+inline constexpr std::uint32_t k_check_warns = 8, k_check_refuses = 16;
+static_assert(((k_check_warns | k_check_refuses) & k_all_log_topics) == 0);
+
+/// Each takes one load.
+inline bool checks_registrations() noexcept { return (log_words() & (k_check_warns | k_check_refuses)) != 0; }
+inline bool refuses_mistakes() noexcept { return (log_words() & k_check_refuses) != 0; }
+
+/// Holds descriptions against the code. Those with Behind::nothing are validated before, as builders have done with the
+/// others. Error: JITUNWIND_CHECK refuses one. check_procedure.cpp has these functions.
+JITUNWIND_ABOVE Status check_registrations(std::span<unw_dyn_info_t* const> batch, Behind behind) noexcept;
+
+/// Tells a mistake, whose text has offsets in the procedure: mistakes with one text are one. Null: the name is not
+/// known. `instructions`: their number, if there are several.
+void tell_mistake(AddrRange code, const char* name, std::string_view mistake, std::uint64_t instructions = 1) noexcept;
+
+}  // namespace jitunwind
