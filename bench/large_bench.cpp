@@ -10,6 +10,7 @@
 //   build/jitunwind/N            an item is an instruction that changes SP: described, and built
 //   own_description/HOW          a procedure like no other, of ten instructions with two returns: described, registered
 //                                and cancelled; HOW is build, marks, or marks_in_c
+//   own_look_up/HOW/first|next   a walk of two frames out of a function like no other: the first one and another
 //   register_size/jitunwind/N    an item is a procedure of so many instructions that change SP: registered, cancelled
 //   throw_by_rows/first|next/N   an item is a row of the procedure at whose end the exception passes
 //   throw_everywhere/in_order|at_random/N   an item is a row; the first throws from every 514 bytes of the procedure
@@ -148,6 +149,79 @@ void own_description_in_c(benchmark::State& state) {
   }
   ju_builder_free(marks);
   state.SetItemsProcessed(state.iterations());
+}
+
+/// Functions that push rbp; push rbx; sub rsp,n; call rdi, each with another n, and return.
+class OwnFunctions {
+ public:
+  OwnFunctions()
+      : bytes_(mmap(nullptr, k_size, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+    if (bytes_ == MAP_FAILED) std::exit(1);
+    for (std::size_t i = 0; i < k_count; ++i) {
+      unsigned char* const code = at(i);
+      std::memcpy(code, "\x55\x53\x48\x81\xec....\xff\xd7\x48\x81\xc4....\x5b\x5d\xc3", k_code);
+      const std::int32_t bytes = frame(i);
+      for (const std::size_t number_at : {5, 14}) std::memcpy(code + number_at, &bytes, sizeof bytes);
+    }
+  }
+  ~OwnFunctions() { munmap(bytes_, k_size); }
+  OwnFunctions(const OwnFunctions&) = delete;
+  OwnFunctions& operator=(const OwnFunctions&) = delete;
+
+  template <class Recorder>
+  static void say(Recorder& f, std::size_t i) {
+    using namespace jitunwind::x86_64;
+    f.push({0, 1}, rbp).push({1, 2}, rbx).allocate({2, 9}, frame(i));
+    f.deallocate({11, 18}, frame(i)).pop({18, 19}, rbx).pop({19, 20}, rbp);
+  }
+  jitunwind::RegistrationBatch registered(bool builds) const {
+    jitunwind::RegistrationBatch all;
+    jitunwind::x86_64::Marks marks;
+    for (std::size_t i = 0; i < k_count; ++i) {
+      const jitunwind::Code place{.start = reinterpret_cast<std::uintptr_t>(at(i)), .size = k_code};
+      auto builder = jitunwind::x86_64::describe();
+      builds ? say(builder, i) : say(marks, i);
+      auto one =
+          builds ? jitunwind::register_code(builder.build().value(), place) : jitunwind::register_code(marks, place);
+      if (!one || !all.add(std::move(*one))) std::exit(3);
+    }
+    return all;
+  }
+  void call_all(void (*callee)()) const {
+    for (std::size_t i = 0; i < k_count; ++i) reinterpret_cast<Calls>(at(i))(callee);
+  }
+  static constexpr std::size_t k_count = 1000;
+
+ private:
+  static constexpr std::size_t k_code = 21, k_step = 32, k_size = k_count * k_step;
+  static std::int32_t frame(std::size_t i) { return static_cast<std::int32_t>(16 * i + 8); }
+  unsigned char* at(std::size_t i) const { return static_cast<unsigned char*>(bytes_) + i * k_step; }
+
+  void* bytes_;
+};
+
+/// The time of walks out of functions.
+struct LookUps {
+  double first = 0, next = 0;  // in seconds, with the reading of the clock
+} look_ups;
+
+void look_up_twice() {
+  std::array<void*, 2> addresses;
+  for (double* sum : {&look_ups.first, &look_ups.next})
+    *sum += seconds([&] {
+      if (jitunwind::backtrace(addresses) != addresses.size()) std::exit(4);
+    });
+}
+
+void own_look_up(benchmark::State& state, bool builds, bool first) {
+  const OwnFunctions functions;
+  for (auto _ : state) {
+    const jitunwind::RegistrationBatch live = functions.registered(builds);
+    look_ups = {};
+    functions.call_all(look_up_twice);
+    state.SetIterationTime(first ? look_ups.first : look_ups.next);
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(OwnFunctions::k_count));
 }
 
 void throw_int() { throw 1; }
@@ -411,6 +485,12 @@ void add_benchmarks() {
     benchmark::RegisterBenchmark(builds ? "own_description/build" : "own_description/marks",
                                  [=](auto& state) { own_description(state, builds); });
   benchmark::RegisterBenchmark("own_description/marks_in_c", own_description_in_c);
+  for (const bool builds : {true, false})
+    for (const bool first : {true, false})
+      benchmark::RegisterBenchmark(
+          (std::string("own_look_up/") + (builds ? "build/" : "marks/") + (first ? "first" : "next")).c_str(),
+          [=](auto& state) { own_look_up(state, builds, first); })
+          ->UseManualTime();
   for (const std::size_t size : k_sizes) {
     const std::string number = std::to_string(size);
     benchmark::RegisterBenchmark(("build/jitunwind/" + number).c_str(), [=](auto& state) { build(state, size); });
