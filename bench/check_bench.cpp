@@ -1,10 +1,16 @@
 // The check of descriptions: the FDEs of a library that this process has loaded, and a shape that is registered.
+//
+//   check_fdes/compared   every FDE of the C++ library is checked, in the order of its .eh_frame; an item is an FDE
+//   check_fdes/read       its rows and its instructions are read, and nothing else
+//   check_shape/compared  a registered procedure of six instructions, as JITUNWIND_CHECK does it
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
+#include <span>
 
 #include "jitunwind/dyn_info/check_procedure.h"
 #include "jitunwind/jitunwind.h"
+#include "jitunwind/unwind_core/arch/instruction.h"
 #include "jitunwind/unwind_core/memory/local.h"
 #include "jitunwind/unwind_core/modules/local_modules.h"
 #include "jitunwind/unwind_core/sources/cfi/fde_table.h"
@@ -13,8 +19,8 @@ namespace {
 
 using namespace jitunwind;
 
-/// Every FDE of the C++ library, by the table of its .eh_frame_hdr. Items are FDEs.
-void check_fdes(benchmark::State& state) {
+template <class Look>
+void visit_fdes(benchmark::State& state, Look look) {
   const LocalMemory memory;
   Module module;
   const CfiContext context{*host_arch()};
@@ -29,12 +35,37 @@ void check_fdes(benchmark::State& state) {
     MemoryView view(memory, window, {});
     FdeScan scan(view, context, {table->eh_frame, table->eh_frame + k_most});
     Fde fde;
-    for (Result<bool> more = scan.next(fde); more && *more; more = scan.next(fde), ++fdes)
-      benchmark::DoNotOptimize(check(fde, context, memory).agreed);
+    for (Result<bool> more = scan.next(fde); more && *more; more = scan.next(fde), ++fdes) look(fde, context, memory);
   }
   state.SetItemsProcessed(fdes);
 }
-BENCHMARK(check_fdes)->Unit(benchmark::kMillisecond);
+
+void check_fdes(benchmark::State& state) {
+  visit_fdes(state, [](const Fde& fde, const CfiContext& context, const Memory& memory) {
+    benchmark::DoNotOptimize(check(fde, context, memory).agreed);
+  });
+}
+
+void read_fdes(benchmark::State& state) {
+  visit_fdes(state, [](const Fde& fde, const CfiContext& context, const Memory& memory) {
+    FrameRow row;
+    row.range.end = fde.range.begin;
+    FdeRows rows(fde, context, row);
+    while (const Result<bool> more = rows.next_behind(row.range.end)) {
+      if (!*more) break;
+    }
+    MemoryWindow window;
+    const auto size = static_cast<std::size_t>(fde.range.end - fde.range.begin);
+    const std::byte* const code = memory.view(fde.range.begin, size, window);
+    if (code == nullptr) return;
+    for (std::size_t at = 0; at < size;) {
+      const auto bytes = std::span(code, size).subspan(at);
+      const std::size_t length = context.arch.read_instruction(bytes, fde.range.begin + at).length;
+      at += length == 0 ? 1 : length;
+    }
+    benchmark::DoNotOptimize(row);
+  });
+}
 
 /// push rbx; sub rsp,16; call rdi; add rsp,16; pop rbx; ret
 void check_shape(benchmark::State& state) {
@@ -48,9 +79,14 @@ void check_shape(benchmark::State& state) {
     const CheckReport report = check(*live->info());
     if (report.verdict != Verdict::agrees) return state.SkipWithError("it disagrees");
   }
+  state.SetItemsProcessed(state.iterations());
 }
-BENCHMARK(check_shape)->Unit(benchmark::kMicrosecond);
-
 }  // namespace
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  benchmark::RegisterBenchmark("check_fdes/compared", check_fdes);
+  benchmark::RegisterBenchmark("check_fdes/read", read_fdes);
+  benchmark::RegisterBenchmark("check_shape/compared", check_shape);
+  benchmark::RunSpecifiedBenchmarks();
+}

@@ -107,7 +107,8 @@ std::vector<Peer> peers(const std::vector<Release>& releases) {
                                       {k_preloaded, "measure_starts", {k_starts}},
                                       {k_compiler, "measure_headers", {k_starts}},
                                       {k_engine, "measure_engines", {k_starts}},
-                                      {k_large, "bench_large", {k_large_code}}};
+                                      {k_large, "bench_large", {k_large_code}},
+                                      {k_check, "bench_check", {k_large_code}}};
   all.insert(all.end(), of_one_kind.begin(), of_one_kind.end());
   return all;
 }

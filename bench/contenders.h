@@ -35,6 +35,7 @@ inline constexpr const char* k_preloaded = "preloaded";
 inline constexpr const char* k_compiler = "compiler";
 inline constexpr const char* k_engine = "engine";
 inline constexpr const char* k_large = "large";
+inline constexpr const char* k_check = "check";
 inline constexpr const char* k_onlooker = "other processes";
 
 /// A program, and the release of another unwinder that it runs with.
