@@ -119,16 +119,27 @@ Status validate_one(const unw_dyn_info_t& info, const Arch& arch) {
   return Error{wrong->code, info.start_ip + offset, "JITUNWIND_CHECK: the description cannot be read"};
 }
 
+/// Tells each stretch of rows that is wrong, up to a number of them, and returns the error of the first.
+Error tell_all(const unw_dyn_info_t& info, const CheckReport& report, const Arch& arch) {
+  std::size_t left = 8;
+  std::uint64_t untold = report.disagreed;
+  const CheckFinding* first = nullptr;
+  for (const CheckFinding& finding : report.findings) {
+    if (finding.verdict != Verdict::disagrees) continue;
+    if (left-- == 0) break;
+    if (!first) first = &finding;
+    untold -= finding.instructions;
+    tell(info, text(finding, arch, info.start_ip), finding.instructions);
+  }
+  if (untold != 0) tell(info, "more rows that are wrong", untold);
+  return {ErrorCode::code_disagrees, first ? first->range.begin : info.start_ip, "JITUNWIND_CHECK refuses it"};
+}
+
 /// Error: the code does something else than the row at Error::at says, or ends there. `has_own_size`: an author of code
 /// has given the size, not a compiler.
 Status check_one(const unw_dyn_info_t& info, const Arch& arch, bool has_own_size) {
   const CheckReport report = check(info);
-  const auto wrong = std::ranges::find(report.findings, Verdict::disagrees, &CheckFinding::verdict);
-  if (wrong != report.findings.end()) {
-    tell(info, text(*wrong, arch, info.start_ip), report.disagreed);
-    return Error{ErrorCode::code_disagrees, wrong->range.begin,
-                 "JITUNWIND_CHECK: a row says what the code does not do"};
-  }
+  if (report.disagreed != 0) return tell_all(info, report, arch);
   if (!has_own_size || report.padding.empty()) return Done{};
   Line mistake;
   mistake.text("+")
@@ -153,7 +164,8 @@ CheckReport check(const unw_dyn_info_t& info) {
     if (is_all) return check(fde, context, k_memory);
   }
   RowsOfProcedure rows(info, arch);
-  return check({arch, {info.start_ip, info.end_ip}, k_memory},
+  const LsdaExtension data = lsda_extension(info);
+  return check({arch, {info.start_ip, info.end_ip}, k_memory, data.lsda, data.landing_pad_base},
                [&](Addr at, FrameRow& out) { return rows.row_at(at, out); });
 }
 

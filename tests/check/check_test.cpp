@@ -272,6 +272,102 @@ TEST_P(Checked, SaysWhatIsWrong) {
   EXPECT_EQ(report.disagreed != 0, report.verdict == Verdict::disagrees);
 }
 
+/// A switch of two cases, of which only the second one changes rbx.
+constexpr const char* k_switch = R"(
+    53                      push rbx
+    83 ff 01                cmp edi,1
+    77 12                   ja +18
+    89 ff                   mov edi,edi
+    48 8d 15 f1 0f 00 00    lea rdx,[rip+0xff1]: 0x2000
+    48 63 04 ba             movsxd rax,[rdx+rdi*4]
+    48 01 d0                add rax,rdx
+    ff e0                   jmp rax
+    5b                      pop rbx
+    c3                      ret
+    31 db                   xor ebx,ebx
+    5b                      pop rbx
+    c3                      ret)";
+constexpr const char* k_rows_of_switch =
+    "+0: cfa=rsp+8 ra=[cfa-8]\n+1: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n+19: cfa=rsp+8 ra=[cfa-8]\n"
+    "+1a: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n+1d: cfa=rsp+8 ra=[cfa-8]";
+constexpr const char* k_wrong_rows_of_switch =
+    "+0: cfa=rsp+8 ra=[cfa-8]\n+1: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n+19: cfa=rsp+8 ra=[cfa-8]\n"
+    "+1a: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n+1c: cfa=rsp+24 rbx=[cfa-24] ra=[cfa-8]\n+1d: cfa=rsp+8 ra=[cfa-8]";
+constexpr const char* k_table = "18 f0 ff ff\n1a f0 ff ff";
+
+TEST(CheckedSwitch, IsFollowedByItsTable) {
+  const Arch of_target = arch::x86_64;  // targets have tables of their own
+  const CheckReport right = check_text(of_target, k_switch, k_rows_of_switch, k_table);
+  EXPECT_EQ(findings_of(right, arch::x86_64), Lines{});
+  EXPECT_EQ(right.assumed, 0u);
+  const CheckReport wrong = check_text(arch::x86_64, k_switch, k_wrong_rows_of_switch, k_table);
+  EXPECT_EQ(findings_of(wrong, arch::x86_64),
+            Lines{"0x1c: the row says cfa=rsp+24, but rsp is cfa-16, since the instruction at 0x0"});
+}
+
+/// A table that cannot be read, one that leads out of the code, and a comparison with more than it has.
+TEST(CheckedSwitch, IsUndecidedWithoutItsTable) {
+  for (const char* table : {"", "18 f0 ff ff", "18 f0 ff ff\n1e f0 ff ff"}) {
+    const CheckReport report = check_text(arch::x86_64, k_switch, k_wrong_rows_of_switch, table);
+    EXPECT_EQ(report.verdict, Verdict::cannot_tell) << table;
+    EXPECT_EQ(report.assumed, 1u) << table;
+    EXPECT_NE(report.reasons[static_cast<std::size_t>(CannotTell::indirect_jump)], 0u) << table;
+  }
+}
+
+/// A call in a procedure with a landing pad, which calls once more to go on.
+constexpr const char* k_catching = R"(
+    53               push rbx
+    e8 00 10 00 00   call elsewhere
+    5b               pop rbx
+    c3               ret
+    48 89 c7         mov rdi,rax
+    e8 00 10 00 00   call elsewhere)";
+constexpr const char* k_rows_of_catching =
+    "+0: cfa=rsp+8 ra=[cfa-8]\n+1: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n+7: cfa=rsp+8 ra=[cfa-8]\n"
+    "+8: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]";
+constexpr const char* k_wrong_rows_of_catching =
+    "+0: cfa=rsp+8 ra=[cfa-8]\n+1: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n+7: cfa=rsp+8 ra=[cfa-8]\n"
+    "+8: cfa=rsp+16 rbx=[cfa-24] ra=[cfa-8]";
+// No base of pads, no types, numbers of variable length; a call site of 6 bytes, whose pad is at 8.
+constexpr const char* k_call_sites = "ff ff 01 04\n00 06 08 00";
+
+TEST(CheckedLandingPad, HasTheStateOfItsCalls) {
+  const CheckReport right = check_text(arch::x86_64, k_catching, k_rows_of_catching, k_call_sites, true);
+  EXPECT_EQ(findings_of(right, arch::x86_64), Lines{});
+  EXPECT_EQ(right.assumed, 0u);
+  const CheckReport wrong = check_text(arch::x86_64, k_catching, k_wrong_rows_of_catching, k_call_sites, true);
+  EXPECT_EQ(findings_of(wrong, arch::x86_64), Lines{"0x8: the row says rbx=[cfa-24], but that word was not stored"});
+}
+
+/// None; call sites behind the code, and out of order; a call that no site covers; data that is cut off.
+TEST(CheckedLandingPad, IsUndecidedWithoutCallSites) {
+  for (const char* data : {"ff ff 01 04\n00 12 08 00", "ff ff 01 08\n02 04 08 00\n00 02 08 00",
+                           "ff ff 01 04\n07 01 08 00", "ff ff 01 04\n00 06", "ff", ""}) {
+    const CheckReport report = check_text(arch::x86_64, k_catching, k_wrong_rows_of_catching, data, true);
+    EXPECT_EQ(report.verdict, Verdict::cannot_tell) << data;
+    EXPECT_EQ(report.assumed, 1u) << data;
+  }
+}
+
+/// The base of landing pads, as parts of procedures have it, the place of types, and numbers of 4 bytes.
+TEST(CheckedLandingPad, CountsFromItsBase) {
+  constexpr const char* k_based = "03 06 10 00 00\n9b 20\n03 0d\n00 00 00 00\n06 00 00 00\n02 00 00 00\n00";
+  const CheckReport right = check_text(arch::x86_64, k_catching, k_rows_of_catching, k_based, true);
+  EXPECT_EQ(findings_of(right, arch::x86_64), Lines{});
+  EXPECT_EQ(right.assumed, 0u);
+}
+
+TEST(Check, NamesEveryRegisterThatIsWrong) {
+  const CheckReport report =
+      check_text(arch::x86_64, "31 db xor ebx,ebx\n31 ed xor ebp,ebp\n90 nop\nc3 ret", "+0: cfa=rsp+8 ra=[cfa-8]");
+  const std::string first = "the row says rbx=same, but rbx was overwritten, since the instruction at 0x0";
+  EXPECT_EQ(findings_of(report, arch::x86_64), (Lines{"0x2: " + first, "0x4: " + first + "; also wrong: rbp"}));
+  ASSERT_EQ(report.findings.size(), 2u);
+  EXPECT_EQ(report.findings[0].instructions, 1u);
+  EXPECT_EQ(report.findings[1].instructions, 2u);
+}
+
 /// Memory that ends in the middle of the code.
 TEST(Check, SaysWhatCannotBeRead) {
   const std::vector<std::byte> bytes = code_bytes("90 90 90");

@@ -26,15 +26,16 @@ std::vector<std::string> findings_of(const CheckReport& report, const Arch& arch
   return all;
 }
 
-CheckReport check_text(const Arch& arch, std::string_view code, std::string_view rows) {
-  const std::vector<std::byte> bytes = code_bytes(code);
+CheckReport check_text(const Arch& arch, std::string_view code, std::string_view rows, std::string_view data,
+                       bool has_lsda) {
+  const std::vector<std::byte> bytes = code_bytes(code), beside = code_bytes(data);
   const AddrRange range{k_code, k_code + bytes.size()};
-  const BytesMemory memory({{k_code, bytes}});
+  const BytesMemory memory({{k_code, bytes}, {k_data, beside}});
   const TextRows described(range, rows, arch);
   const NoModules modules;
   const AddressSpace space{arch, memory, modules, {}, {}};
   MemoryWindow window;
-  return check({arch, range, memory}, [&](Addr at, FrameRow& out) {
+  return check({arch, range, memory, has_lsda ? k_data : 0}, [&](Addr at, FrameRow& out) {
     Lookup lookup(space, CodeAddress::interrupted(at), window);
     return described.find_row(lookup, out);
   });

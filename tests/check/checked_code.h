@@ -14,7 +14,7 @@
 
 namespace jitunwind::test {
 
-inline constexpr Addr k_code = 0x1000;
+inline constexpr Addr k_code = 0x1000, k_data = 0x2000;
 
 /// The bytes of pairs of hex digits; a word that is no such pair ends its line.
 std::vector<std::byte> code_bytes(std::string_view text);
@@ -22,6 +22,8 @@ std::vector<std::byte> code_bytes(std::string_view text);
 /// A line for each finding, with offsets in the code for addresses: "0x4: the row says ...".
 std::vector<std::string> findings_of(const CheckReport& report, const Arch& arch);
 
-CheckReport check_text(const Arch& arch, std::string_view code, std::string_view rows);
+/// `data` are the bytes at k_data. `has_lsda`: they are the code's language-specific data.
+CheckReport check_text(const Arch& arch, std::string_view code, std::string_view rows, std::string_view data = "",
+                       bool has_lsda = false);
 
 }  // namespace jitunwind::test

@@ -17,11 +17,13 @@ using namespace jitunwind::x86_64;
 // push rbx; mov ebx,1; pop rbx; ret
 constexpr std::array<unsigned char, 8> k_bytes{0x53, 0xbb, 1, 0, 0, 0, 0x5b, 0xc3};
 constexpr std::array<std::array<unsigned char, 8>, 3> k_code{k_bytes, k_bytes, k_bytes};
+// push rbx; push rbp; xor eax,eax; pop rbp; pop rbx; nop; ret
+constexpr std::array<unsigned char, 8> k_pushes{0x53, 0x55, 0x31, 0xc0, 0x5d, 0x5b, 0x90, 0xc3};
 
 /// Keeps the registration until the end, as a program does.
 void put(const char* what, const Description& description, const void* code) {
   auto registration = register_code(description, code, k_bytes.size());
-  std::printf("%s: %s\n", what, registration ? "registered" : error_name(registration.error().code));
+  std::printf("%s: %s\n", what, registration ? "registered" : registration.error().text().c_str());
   if (registration) (void)registration->release();
 }
 
@@ -32,6 +34,7 @@ int main() {
   const auto wrong = describe("wrong").push({0, 1}, rbp).pop({-2, -1}, rbp).build();
   put("wrong", *wrong, &k_code[1]);
   put("wrong again", *wrong, &k_code[2]);
+  put("unsaid", *describe("unsaid").build(), &k_pushes);
 
   static test::EhFrame frames;
   (void)frames.fde(reinterpret_cast<std::uintptr_t>(&k_code[0]), k_bytes.size());

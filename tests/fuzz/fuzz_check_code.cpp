@@ -1,4 +1,5 @@
-// Input: a byte of options, the number of rows, then 4 bytes for each row, and code. Options: bits 0 and 1 the CPU.
+// Input: a byte of options, the number of rows, then 4 bytes for each row, and code. Options: bits 0 and 1 the CPU,
+// bit 2: the second half of the code is its language-specific data, too. Tables of switches are in the code.
 // A row: the number of instruction units to the next one, and three bytes that choose its rules.
 #include <array>
 #include <numeric>
@@ -29,7 +30,7 @@ RegRule rule_of(unsigned choice, const Arch& arch) {
     case 4:
       return RegRule::undefined();
     case 5:
-      return RegRule::at_cfa(INT64_MIN + offset);
+      return RegRule::at_cfa(INT64_MIN - offset);
     case 6:
       return RegRule::constant(choice >> 3 & 1);
     default:
@@ -85,7 +86,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return false;
   };
   const fuzz::MemoryLimit limit(64 * size);
-  const CheckReport report = check({arch, code, memory}, row_at);
+  const Addr lsda = (data[0] & 4) != 0 ? k_code + bytes.size() / 2 : 0;
+  const CheckReport report = check({arch, code, memory, lsda}, row_at);
   expect_sound(report, code);
   for (const CheckFinding& finding : report.findings) (void)text(finding, arch);
   return 0;

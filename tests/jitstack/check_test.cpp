@@ -161,13 +161,13 @@ TEST(JitstackCheck, DescribesEveryKeyOfItsJson) {
   expect_keys(target, {"file", "core", "process", "cpu", "error", "modules"});
   EXPECT_EQ(target["file"], DESCRIBED_WRONGLY);
   const Json& module = target["modules"].at(0);
-  expect_keys(module, {"module", "procedures", "checked", "agree", "disagree", "undecided", "reasons"});
+  expect_keys(module, {"module", "procedures", "checked", "agree", "disagree", "undecided", "assumed", "reasons"});
   EXPECT_EQ(module["checked"],
             module["agree"].get<int>() + module["disagree"].get<int>() + module["undecided"].get<int>());
   const Json& procedure = module["procedures"].at(0);
   expect_keys(procedure, {"name", "begin", "end", "verdict", "findings"});
-  std::set<std::string> keys{"begin",    "end",       "verdict", "reason",     "register",
-                             "row_says", "code_does", "since",   "instruction"};
+  std::set<std::string> keys{"begin",    "end",       "verdict", "reason",      "register",
+                             "row_says", "code_does", "since",   "instruction", "also_wrong"};
   if (!k_is_sanitized) {
     keys.insert("run");
     expect_keys(procedure["findings"].at(0)["run"], {"result", "why"});

@@ -88,5 +88,15 @@ struct MachineInstruction {
   }
 };
 
+/// The table of a switch, with distances of 4 bytes from its own address to the code of each case.
+struct JumpTable {
+  Addr at = 0;
+  std::uint32_t count = 0;  ///< 0: there is none
+};
+
+/// The table of the indirect jump that ends the instructions of `code`, whose first is at `at`. The bytes may be
+/// anything. Tables are known on x86-64 alone.
+JumpTable read_jump_table(const Arch& arch, std::span<const std::byte> code, Addr at) noexcept;
+
 }  // namespace jitunwind
 #pragma GCC visibility pop

@@ -63,6 +63,6 @@ struct Parts {
 };
 
 /// False: the instruction is unknown, or cut off. `parts` has the mode.
-bool read_parts(std::span<const std::byte> bytes, Parts& parts) noexcept;
+[[gnu::visibility("default")]] bool read_parts(std::span<const std::byte> bytes, Parts& parts) noexcept;
 
 }  // namespace jitunwind::arch::x86_code

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "jitunwind/unwind_core/check/code_paths_p.h"
+#include "jitunwind/unwind_core/check/known_jumps_p.h"
 #include "jitunwind/unwind_core/rows/row_text.h"
 
 namespace jitunwind {
@@ -88,6 +89,7 @@ class Report {
     if (last_ && last_->same_as(judgement) && last_row_ == row && !report_.findings.empty() &&
         !report_.has_more_findings) {
       report_.findings.back().range.end = range.end;
+      ++report_.findings.back().instructions;
       return;
     }
     last_ = judgement;
@@ -127,6 +129,8 @@ class Report {
       out.code_does = place + text_of(seen, !in_register);
     }
     if (seen.since != 0) out.cause = code_.range.begin + seen.since - 1;
+    for (const RegisterInfo& info : arch.registers)
+      if ((judgement.also & machine_.bit_of(info.dwarf)) != 0) out.also.push_back(info.dwarf);
   }
   /// One rule as rows print it.
   std::string said(const CfaRule& cfa, RegNum reg, const RegRule& rule) const {
@@ -189,7 +193,8 @@ CheckReport check(const CheckedCode& code, const RowAt& rows) {
   if (bytes.bytes().empty()) return report.nothing(code.range, CannotTell::unreadable);
   ClaimedRows claimed(machine, code.range);
   claimed.read(rows);
-  CodePaths paths(machine, code.range, bytes.bytes(), claimed);
+  const KnownJumps jumps(code);
+  CodePaths paths(machine, code.range, bytes.bytes(), claimed, jumps);
   paths.follow_all();
   return report.make(paths, claimed);
 }
@@ -211,7 +216,9 @@ CheckReport check(const Fde& fde, const CfiContext& context, const Memory& memor
     if (!row) return row.error();
     return true;
   };
-  return check({context.arch, fde.range, memory}, row_of);
+  MemoryWindow window;
+  const Result<Addr> lsda = resolve(fde.lsda, context.arch, memory, window);
+  return check({context.arch, fde.range, memory, lsda ? *lsda : 0}, row_of);
 }
 
 std::string text(const CheckFinding& finding, const Arch& arch, Addr start) {
@@ -226,6 +233,8 @@ std::string text(const CheckFinding& finding, const Arch& arch, Addr start) {
   if (finding.verdict == Verdict::disagrees) {
     out += "the row says " + finding.row_says + ", but " + finding.code_does;
     if (finding.cause) out += ", since the instruction at " + hex(*finding.cause);
+    for (const RegNum reg : finding.also)
+      out += (reg == finding.also.front() ? "; also wrong: " : ", ") + name_of(arch, reg);
     return out;
   }
   out += "cannot tell";

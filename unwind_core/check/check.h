@@ -50,6 +50,8 @@ struct CheckedCode {
   const Arch& arch;
   AddrRange range;
   const Memory& memory;
+  Addr lsda = 0;              ///< language-specific data: exceptions continue at its landing pads; 0: none
+  Addr landing_pad_base = 0;  ///< 0: the code's first address
 };
 
 /// Gives the row at an address; FrameRow::range tells how far it holds. False: there is none. It is called with
@@ -59,6 +61,7 @@ using RowAt = std::function<Found(Addr at, FrameRow& out)>;
 /// Adjacent instructions with the same verdict for the same reason.
 struct CheckFinding {
   AddrRange range;
+  std::uint32_t instructions = 1;
   Verdict verdict = Verdict::cannot_tell;
   CannotTell why = CannotTell::none;
   /// The register whose rule disagrees, or cannot be compared: the CPU's SP stands for the CFA. k_no_reg: all of them.
@@ -66,6 +69,7 @@ struct CheckFinding {
   std::string row_says;       ///< "rbx=[cfa-24]"
   std::string code_does;      ///< "nothing was stored there"
   std::optional<Addr> cause;  ///< the instruction that made the difference, if there is one
+  std::vector<RegNum> also;   ///< other registers whose rules disagree
 };
 
 /// The result for all instructions of a procedure.
@@ -76,7 +80,7 @@ struct CheckReport {
   std::uint64_t undecided = 0;
   std::array<std::uint32_t, k_cannot_tell_reasons> reasons{};  ///< undecided instructions by reason
   /// Places where the row itself was taken for what the code has done: the entry, if the first row is not that of a
-  /// call, and code to which no path leads.
+  /// call, and code to which no path is known.
   std::uint32_t assumed = 0;
   /// Padding behind the last instruction, to which nothing leads: it is no part of the procedure. No verdict counts it.
   AddrRange padding{};

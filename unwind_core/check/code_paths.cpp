@@ -1,6 +1,7 @@
 #include "jitunwind/unwind_core/check/code_paths_p.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "jitunwind/unwind_core/sort_by_internal.h"
 
@@ -25,33 +26,45 @@ bool changes(const MachineInstruction& i, const RowClaims& row, const CodeValues
 
 /// Each instruction is followed some times at most.
 constexpr std::uint64_t k_most_visits = 32;
+/// The instructions before an indirect jump that may tell its table.
+constexpr unsigned k_most_of_switch = 64;
 
 }  // namespace
 
-CodePaths::CodePaths(const Machine& machine, AddrRange code, std::span<const std::byte> bytes, const ClaimedRows& rows)
+CodePaths::CodePaths(const Machine& machine, AddrRange code, std::span<const std::byte> bytes, const ClaimedRows& rows,
+                     const KnownJumps& jumps)
     : machine_(machine),
       code_(code),
       bytes_(bytes),
       rows_(rows),
+      jumps_(jumps),
       shapes_(bytes.size()),
-      verdicts_(bytes.size(), k_unseen),
       head_at_(bytes.size(), k_no_head),
       read_at_(bytes.size() < 0xffff ? bytes.size() : 0),
       steps_left_(k_most_visits * bytes.size() + 64) {}
 
-MachineInstruction CodePaths::read(std::uint32_t offset) const noexcept {
+const MachineInstruction& CodePaths::read(std::uint32_t offset) noexcept {
   if (offset < read_at_.size() && read_at_[offset] != 0) return read_[read_at_[offset] - 1u];
-  return machine_.arch.read_instruction(bytes_.subspan(offset), code_.begin + offset);
+  unlisted_ = machine_.arch.read_instruction(bytes_.subspan(offset), code_.begin + offset);
+  return unlisted_;
 }
 
-/// Finds the targets of direct jumps, in one pass. Code that follows data may be misread: its targets become heads when
-/// a path meets the jump.
+/// False: it is no code that could be read.
+bool CodePaths::mark_head(Addr target) {
+  if (!code_.contains(target) || target - code_.begin >= shapes_.size()) return false;
+  shapes_[static_cast<std::size_t>(target - code_.begin)] |= k_is_head;
+  return true;
+}
+
+/// Finds the targets of direct jumps and of tables, in one pass. Code that follows data may be misread: its targets
+/// become heads when a path meets the jump.
 void CodePaths::find_heads() {
   const std::uint32_t unit = machine_.arch.unit;
   constexpr std::size_t k_bytes_of_most = 4;  // of an instruction
   read_.reserve(read_at_.size() / k_bytes_of_most);
+  std::size_t count = 1;
   for (std::uint32_t at = 0; at < bytes_.size();) {
-    const MachineInstruction i = read(at);
+    const MachineInstruction& i = read(at);
     if (at < read_at_.size()) {
       read_.push_back(i);
       read_at_[at] = static_cast<std::uint16_t>(read_.size());
@@ -60,24 +73,63 @@ void CodePaths::find_heads() {
       at += unit;
       continue;
     }
-    shapes_[at] |= static_cast<std::uint8_t>(i.length | (i.pads ? k_pads : 0));
+    shapes_[at] |= i.length;
+    const std::uint32_t behind = at + i.length;
     const bool jumps = i.effect == Effect::branch || i.effect == Effect::jump;
-    if (jumps && i.target != 0 && code_.contains(i.target)) {
-      const auto target = static_cast<std::uint32_t>(i.target - code_.begin);
-      if (target < shapes_.size()) shapes_[target] |= k_is_head;
-    }
-    at += i.length;
+    if (jumps && i.target != 0)
+      count += mark_head(i.target);
+    else if (jumps && i.operand.kind == JumpOperand::Kind::value)
+      find_targets(at);
+    at = behind;
   }
+  jumps_.visit_pads([&](std::uint32_t pad) { count += mark_head(code_.begin + pad); });
+  heads_.reserve(count);
 }
 
-void CodePaths::note(std::uint32_t offset, Judgement judgement, bool is_assumed) {
-  if (is_assumed && judgement.verdict == Verdict::disagrees)
+/// All tables together have a target for each two bytes at most.
+void CodePaths::find_targets(std::uint32_t jump) {
+  constexpr std::uint32_t k_longest = 15;
+  std::uint32_t begin = jump;
+  for (unsigned n = 0; n < k_most_of_switch; ++n) {
+    std::uint32_t length = 1;
+    while (length <= std::min(begin, k_longest) && length_at(begin - length) != length) ++length;
+    if (length > std::min(begin, k_longest)) break;
+    begin -= length;
+  }
+  const auto first = static_cast<std::uint32_t>(targets_.size());
+  if (!jumps_.add_targets(bytes_, begin, jump + length_at(jump), targets_)) return;
+  const auto has_all = [&] {
+    return std::ranges::all_of(std::span(targets_).subspan(first), [&](std::uint32_t t) { return t < bytes_.size(); });
+  };
+  if (targets_.size() > bytes_.size() / 2 || !has_all()) return targets_.resize(first);
+  for (std::size_t i = first; i < targets_.size(); ++i) (void)mark_head(code_.begin + targets_[i]);
+  table_jumps_.push_back({jump, first, static_cast<std::uint32_t>(targets_.size())});
+}
+
+void CodePaths::note(const Path& path, std::uint32_t offset, Judgement judgement) {
+  shapes_[offset] |= k_seen;
+  if (judgement.verdict == Verdict::agrees) return;
+  if (path.is_assumed && judgement.verdict == Verdict::disagrees)
     judgement = {Verdict::cannot_tell, unreached_, judgement.reg};
-  std::uint8_t& known = verdicts_[offset];
-  const auto verdict = static_cast<std::uint8_t>(judgement.verdict);
-  if (known != k_unseen && known >= verdict) return;
-  known = verdict;
-  if (judgement.verdict != Verdict::agrees) notes_.push_back({offset, judgement});
+  if (notes_.size() >= most_notes_) drop_old_notes();
+  notes_.push_back({offset, path.head, heads_[path.head].turn, judgement});
+}
+
+/// Whatever paths lead there.
+void CodePaths::note(std::uint32_t offset, CannotTell why) {
+  shapes_[offset] |= k_seen;
+  notes_.push_back({offset, k_no_head, 0, {Verdict::cannot_tell, why}});
+}
+
+void CodePaths::drop_old_notes() {
+  std::erase_if(notes_, [this](const Note& n) { return n.head != k_no_head && n.turn != heads_[n.head].turn; });
+  most_notes_ = std::max(most_notes_, 2 * notes_.size());
+}
+
+std::uint32_t CodePaths::assumed() const noexcept {
+  std::uint32_t sum = assumed_;
+  for (const Head& head : heads_) sum += head.assumed;
+  return sum;
 }
 
 void CodePaths::add_head(std::uint32_t offset, const CodeValues& values, bool is_assumed) {
@@ -85,25 +137,25 @@ void CodePaths::add_head(std::uint32_t offset, const CodeValues& values, bool is
   if (index == k_no_head) {
     index = static_cast<std::uint32_t>(heads_.size());
     heads_.push_back({offset, is_assumed, true, values});
-    waiting_.push_back(index);
-    return;
+  } else {
+    Head& head = heads_[index];
+    if (!head.values.merge(values) || head.waits) return;
+    head.waits = true;
   }
-  Head& head = heads_[index];
-  if (!head.values.merge(values) || head.waits) return;
-  head.waits = true;
-  waiting_.push_back(index);
+  waiting_.push_back(offset);
+  std::ranges::push_heap(waiting_, std::greater());
 }
 
 /// Code that follows a call directly, with a row of its own, is that of other paths: the call does not return.
-bool CodePaths::ends_in_call(const Path& path, std::uint32_t row, const Judgement& judgement) const noexcept {
-  return path.called != k_no_head && judgement.verdict != Verdict::agrees && !rows_.are_equal(path.called, row);
+bool CodePaths::ends_in_call(Path& path, std::uint32_t row) const noexcept {
+  return path.called != k_no_head && judge(path, row).verdict != Verdict::agrees && !rows_.are_equal(path.called, row);
 }
 
 /// Callees may pop arguments. A row that finds the CFA by SP tells how many.
 void CodePaths::settle(Path& path, const RowClaims& row) noexcept {
   if (!path.values.may_have_popped() || row.cfa != RowClaims::Cfa::offset || row.cfa_base != machine_.sp) return;
   if (!path.values.pop_up_to(-row.cfa_offset, machine_)) return;
-  assumed_ += judges_;
+  ++heads_[path.head].assumed;
   path.judged_row = k_no_head;
 }
 
@@ -119,20 +171,13 @@ void CodePaths::flow(Path& path, std::uint32_t to) {
   if (path.is_assumed && head_at_[to] < judged_) return;
   const std::uint32_t row = rows_.index_at(to);
   settle(path, rows_[row]);
-  if (!judges_ && path.called == k_no_head) return add_head(to, path.values, path.is_assumed);
-  const Judgement& judgement = judge(path, row);
-  if (ends_in_call(path, row, judgement)) return;
-  if (judges_)
-    note(to, judgement, path.is_assumed);
-  else
-    add_head(to, path.values, path.is_assumed);
+  if (ends_in_call(path, row)) return;
+  note(path, to, judge(path, row));
+  add_head(to, path.values, path.is_assumed);
 }
 
 void CodePaths::jump(Path& path, const MachineInstruction& i) {
-  if (i.target == 0) {
-    if (i.effect == Effect::jump) unreached_ = CannotTell::indirect_jump, keep_candidate(path.values);
-    return;
-  }
+  if (i.target == 0) return jump_by_table(path);
   if (!code_.contains(i.target)) return;
   const auto target = static_cast<std::uint32_t>(i.target - code_.begin);
   if (target >= bytes_.size()) return;
@@ -142,6 +187,52 @@ void CodePaths::jump(Path& path, const MachineInstruction& i) {
   Path there = path;
   if (tells_sp) there.values.equate_sp(path.equal, machine_), there.judged_row = k_no_head;
   flow(there, target);
+}
+
+/// A table may be shorter than the bound of its index, if that is known to be less. Targets that rows refute are not
+/// followed.
+void CodePaths::jump_by_table(Path& path) {
+  const auto known = std::ranges::lower_bound(table_jumps_, path.at, {}, &TableJump::jump);
+  if (known == table_jumps_.end() || known->jump != path.at) {
+    unreached_ = CannotTell::indirect_jump;
+    return keep_candidate(path.values);
+  }
+  path.called = k_no_head;
+  bool leads_to_all = true;
+  for (std::uint32_t i = known->first; i < known->last; ++i) {
+    const std::uint32_t target = targets_[i];
+    const std::uint32_t row = rows_.index_at(target);
+    Path there = path;
+    settle(there, rows_[row]);
+    const bool is_right = length_at(target) != 0 && judge(there, row).verdict == Verdict::agrees;
+    if (is_right) flow(there, target);
+    leads_to_all &= is_right;
+  }
+  if (!leads_to_all) unreached_ = CannotTell::indirect_jump, keep_candidate(path.values);
+}
+
+/// The callee may have ended by an exception. Calls that cannot are among those of a landing pad as well, with other
+/// frames.
+void CodePaths::land(const Path& path, std::uint32_t pad) {
+  if (pad == 0 || pad >= bytes_.size()) return;
+  Path there = path;
+  there.called = k_no_head;
+  const std::uint32_t row = rows_.index_at(pad);
+  settle(there, rows_[row]);
+  if (judge(there, row).verdict == Verdict::agrees) return flow(there, pad);
+  missed_.insert_or_assign(pad, Missed{there, heads_[path.head].turn});
+}
+
+/// A landing pad must have the frame of one of its calls at least.
+void CodePaths::land_missed() {
+  for (auto& [pad, missed] : missed_) {
+    if (missed.turn != heads_[missed.path.head].turn) continue;
+    if (head_at_[pad] != k_no_head)
+      ++assumed_;  // that the call does not throw
+    else
+      flow(missed.path, pad);
+  }
+  missed_.clear();
 }
 
 /// The states in which calls return, which are also those at landing pads, and the states of indirect jumps.
@@ -157,12 +248,9 @@ bool CodePaths::step(Path& path) {
   const RowClaims& current = rows_[row_];
   if (at < current.begin || at >= current.end) row_ = rows_.index_at(at);
   settle(path, rows_[row_]);
-  if (judges_ || path.called != k_no_head) {
-    const Judgement& judgement = judge(path, row_);
-    if (ends_in_call(path, row_, judgement)) return false;
-    if (judges_) note(at, judgement, path.is_assumed);
-  }
-  const MachineInstruction i = read(at);
+  if (ends_in_call(path, row_)) return false;
+  note(path, at, judge(path, row_));
+  const MachineInstruction& i = read(at);
   if (i.length == 0) {
     if (at < bytes_.size()) unreached_ = CannotTell::unknown_instruction;
     return false;
@@ -170,8 +258,8 @@ bool CodePaths::step(Path& path) {
   may_overlap_ |= length_at(at) == 0;
   shapes_[at] = static_cast<std::uint8_t>((shapes_[at] & ~k_length) | i.length);
   if (i.effect == Effect::unknown) unreached_ = CannotTell::unknown_instruction;
-  if (i.effect == Effect::ret && judges_ && path.values.returns_elsewhere(machine_))
-    note(at, {Verdict::disagrees, CannotTell::none, machine_.arch.sp, path.values.reg(machine_.sp)}, path.is_assumed);
+  if (i.effect == Effect::ret && path.values.returns_elsewhere(machine_))
+    note(path, at, {Verdict::disagrees, CannotTell::none, machine_.arch.sp, path.values.reg(machine_.sp)});
   path.values.apply(i, machine_, at);
   if (changes(i, rows_[row_], path.values, machine_)) path.judged_row = k_no_head;
   if (i.effect == Effect::branch || i.effect == Effect::jump) jump(path, i);
@@ -179,33 +267,51 @@ bool CodePaths::step(Path& path) {
     path.values.equate_sp(path.equal, machine_), path.judged_row = k_no_head;
   path.equal = i.effect != Effect::compare ? k_no_reg : i.reg == machine_.arch.sp ? i.base : i.reg;
   if (i.reg != machine_.arch.sp && i.base != machine_.arch.sp) path.equal = k_no_reg;
-  if (i.effect == Effect::call) keep_candidate(path.values), path.called = row_;
-  if (i.effect != Effect::call && !i.pads) path.called = k_no_head;
+  if (i.effect == Effect::call) {
+    keep_candidate(path.values);
+    path.called = row_;
+    land(path, jumps_.pad_of(at + i.length - 1));
+  } else if (!i.pads) {
+    path.called = k_no_head;
+  }
   path.at = at + i.length;
   return i.goes_on();
 }
 
 void CodePaths::follow(std::uint32_t index) {
-  heads_[index].waits = false;
-  Path path{heads_[index].offset, heads_[index].values, heads_[index].is_assumed};
+  Head& head = heads_[index];
+  head.waits = false;
+  ++head.turn;
+  head.assumed = 0;
+  for (std::uint32_t at = head.offset; at < head.end; ++at) shapes_[at] &= static_cast<std::uint8_t>(~k_seen);
+  Path path{index, head.offset, head.values, head.is_assumed};
   if (path.at == 0) path.called = 0;  // gcc puts a nop in front of a landing pad that begins a part
-  for (; steps_left_ != 0; --steps_left_) {
-    if (!step(path) || path.at >= bytes_.size()) return;
-    if ((shapes_[path.at] & k_is_head) != 0 || head_at_[path.at] != k_no_head) return flow(path, path.at);
-  }
-  note(path.at, {Verdict::cannot_tell, CannotTell::too_long}, false);
+  const auto goes_on = [&] {
+    if (!step(path) || path.at >= bytes_.size()) return false;
+    if ((shapes_[path.at] & k_is_head) == 0 && head_at_[path.at] == k_no_head) return true;
+    flow(path, path.at);
+    return false;
+  };
+  while (steps_left_ != 0 && goes_on()) --steps_left_;
+  if (steps_left_ == 0) note(path, path.at, {Verdict::cannot_tell, CannotTell::too_long});
+  heads_[index].end = path.at;
 }
 
-/// Judges only when all states are final: before that, a loop may have been left in another turn than it ever is.
-void CodePaths::work() {
+/// Follows heads in the order of the code, so that most are followed once, with all that leads there.
+void CodePaths::follow_waiting() {
   while (!waiting_.empty()) {
-    const std::uint32_t head = waiting_.back();
+    std::ranges::pop_heap(waiting_, std::greater());
+    const std::uint32_t offset = waiting_.back();
     waiting_.pop_back();
-    follow(head);
+    follow(head_at_[offset]);
   }
-  judges_ = true;
-  for (; judged_ < heads_.size(); ++judged_) follow(judged_);
-  judges_ = false;
+}
+
+void CodePaths::work() {
+  follow_waiting();
+  land_missed();
+  follow_waiting();
+  judged_ = static_cast<std::uint32_t>(heads_.size());
 }
 
 /// Takes the state of a call or of an indirect jump whose frame is that of the row, else the row itself.
@@ -224,21 +330,21 @@ void CodePaths::assume(std::uint32_t offset) {
   }
   if (!has_one) {
     values = rows_.values_of(row);
-    note(offset, {Verdict::cannot_tell, row.why != CannotTell::none ? row.why : unreached_}, true);
+    note(offset, row.why != CannotTell::none ? row.why : unreached_);
   }
   add_head(offset, values, true);
 }
 
 void CodePaths::assume_unreached() {
   for (std::uint32_t at = 0; at < bytes_.size();) {
-    if (verdicts_[at] == k_unseen) {
-      const MachineInstruction i = read(at);
+    if ((shapes_[at] & k_seen) == 0) {
+      const MachineInstruction& i = read(at);
       if (i.pads) {
         at += i.length;
         continue;
       }
       if (i.length == 0) {
-        note(at, {Verdict::cannot_tell, CannotTell::unknown_instruction}, true);
+        note(at, CannotTell::unknown_instruction);
         at += machine_.arch.unit;
         continue;
       }
@@ -255,19 +361,16 @@ void CodePaths::note_overlaps() {
   if (!may_overlap_) return;
   std::uint32_t end = 0;
   for (std::uint32_t at = 0; at < bytes_.size(); ++at) {
-    if (verdicts_[at] == k_unseen) continue;
+    if ((shapes_[at] & k_seen) == 0) continue;
     const std::uint32_t its_end = at + length_at(at);
-    if (at < end && its_end != end) {
-      verdicts_[at] = static_cast<std::uint8_t>(Verdict::cannot_tell);
-      notes_.push_back({at, {Verdict::cannot_tell, CannotTell::inside_instruction}});
-    }
+    if (at < end && its_end != end) note(at, CannotTell::inside_instruction);
     end = std::max(end, its_end);
   }
 }
 
 std::uint32_t CodePaths::judged_end() const noexcept {
-  auto last = static_cast<std::uint32_t>(verdicts_.size());
-  while (last != 0 && verdicts_[last - 1] == k_unseen) --last;
+  auto last = static_cast<std::uint32_t>(shapes_.size());
+  while (last != 0 && (shapes_[last - 1] & k_seen) == 0) --last;
   return last == 0 ? 0 : last - 1 + std::max<std::uint32_t>(length_at(last - 1), machine_.arch.unit);
 }
 
@@ -281,10 +384,11 @@ void CodePaths::follow_all() {
   work();
   assume_unreached();
   note_overlaps();
-  // The worst of an instruction comes first.
-  sort_by(notes_, [](const Note& note) {
-    const auto better = static_cast<unsigned>(Verdict::disagrees) - static_cast<unsigned>(note.judgement.verdict);
-    return std::uint64_t{note.offset} << 2 | better;
+  drop_old_notes();
+  // Notes that hold for every path come first, then the worst.
+  sort_by(notes_, [](const Note& n) {
+    const unsigned better = n.head == k_no_head ? 0 : n.judgement.verdict == Verdict::disagrees ? 1 : 2;
+    return std::uint64_t{n.offset} << 2 | better;
   });
 }
 

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
+#include "jitunwind/unwind_core/check/known_jumps_p.h"
 #include "jitunwind/unwind_core/check/row_claims_p.h"
 
 namespace jitunwind::check_code {
@@ -12,26 +14,19 @@ namespace jitunwind::check_code {
 class CodePaths {
  public:
   /// `bytes` are the code; it may be shorter if the rest cannot be read.
-  CodePaths(const Machine& machine, AddrRange code, std::span<const std::byte> bytes, const ClaimedRows& rows);
+  CodePaths(const Machine& machine, AddrRange code, std::span<const std::byte> bytes, const ClaimedRows& rows,
+            const KnownJumps& jumps);
 
   void follow_all();
-  std::uint32_t assumed() const noexcept { return assumed_; }
+  std::uint32_t assumed() const noexcept;
 
-  /// A judgement at an instruction that does not agree.
-  struct Note {
-    std::uint32_t offset;
-    Judgement judgement;
-  };
   /// Visits each instruction that was judged in order: (offset, note or null).
   template <class Visitor>
   void visit(Visitor visitor) const {
     auto note = notes_.begin();
-    for (std::uint32_t at = 0; at < verdicts_.size(); ++at) {
-      const auto is_other = [&](const Note& n) {
-        return n.offset < at || (n.offset == at && static_cast<std::uint8_t>(n.judgement.verdict) > verdicts_[at]);
-      };
-      while (note != notes_.end() && is_other(*note)) ++note;
-      if (verdicts_[at] == k_unseen) continue;
+    for (std::uint32_t at = 0; at < shapes_.size(); ++at) {
+      if ((shapes_[at] & k_seen) == 0) continue;
+      while (note != notes_.end() && note->offset < at) ++note;
       visitor(at, note != notes_.end() && note->offset == at ? &note->judgement : nullptr);
     }
   }
@@ -42,19 +37,29 @@ class CodePaths {
   std::uint32_t length_at(std::uint32_t offset) const noexcept { return shapes_[offset] & k_length; }
 
  private:
-  static constexpr std::uint8_t k_unseen = 0xff;
-  static constexpr std::uint8_t k_length = 0x0f, k_is_head = 0x10, k_pads = 0x20;
+  static constexpr std::uint8_t k_length = 0x0f, k_is_head = 0x10, k_seen = 0x40;
   static constexpr std::uint32_t k_no_head = ~std::uint32_t{0};
 
+  /// A judgement at an instruction that does not agree.
+  struct Note {
+    std::uint32_t offset;
+    std::uint32_t head;  ///< k_no_head: of none
+    std::uint32_t turn;
+    Judgement judgement;
+  };
   /// Code that several paths may lead to.
   struct Head {
     std::uint32_t offset;
     bool is_assumed;
     bool waits;
     CodeValues values;
+    std::uint32_t turn = 0;     ///< how often it was followed: only what the last turn has found counts
+    std::uint32_t end = 0;      ///< of the last turn
+    std::uint32_t assumed = 0;  ///< in the last turn
   };
   /// A path on its way.
   struct Path {
+    std::uint32_t head;
     std::uint32_t at;
     CodeValues values;
     bool is_assumed;                       ///< it began with a row, not with the entry
@@ -65,41 +70,60 @@ class CodePaths {
         k_no_head;  ///< row of a call, behind which there was nothing but padding; k_no_head: no call
   };
 
-  MachineInstruction read(std::uint32_t offset) const noexcept;
+  const MachineInstruction& read(std::uint32_t offset) noexcept;
   void find_heads();
+  void find_targets(std::uint32_t jump);
+  bool mark_head(Addr target);
   void follow(std::uint32_t head);
   bool step(Path& path);
-  bool ends_in_call(const Path& path, std::uint32_t row, const Judgement& judgement) const noexcept;
+  bool ends_in_call(Path& path, std::uint32_t row) const noexcept;
   void settle(Path& path, const RowClaims& row) noexcept;
   const Judgement& judge(Path& path, std::uint32_t row) const noexcept;
   void flow(Path& path, std::uint32_t to);
   void jump(Path& path, const MachineInstruction& i);
+  void jump_by_table(Path& path);
+  void land(const Path& path, std::uint32_t pad);
+  void land_missed();
+  void follow_waiting();
   void add_head(std::uint32_t offset, const CodeValues& values, bool is_assumed);
   void work();
   void assume_unreached();
   void assume(std::uint32_t offset);
   void note_overlaps();
+  void drop_old_notes();
+  void note(std::uint32_t offset, CannotTell why);
   void keep_candidate(const CodeValues& values);
-  void note(std::uint32_t offset, Judgement judgement, bool is_assumed);
+  void note(const Path& path, std::uint32_t offset, Judgement judgement);
 
   const Machine& machine_;
   AddrRange code_;
   std::span<const std::byte> bytes_;
   const ClaimedRows& rows_;
+  const KnownJumps& jumps_;
   std::vector<std::uint8_t> shapes_;    // by offset
-  std::vector<std::uint8_t> verdicts_;  // by offset: a Verdict
   std::vector<std::uint32_t> head_at_;  // by offset
   std::vector<std::uint16_t> read_at_;  // by offset: the number of an instruction in read_; empty for much code
   std::vector<MachineInstruction> read_;
+  MachineInstruction unlisted_{};  // the last that is not in it
+  struct TableJump {
+    std::uint32_t jump, first, last;  // first to last of targets_
+  };
+  struct Missed {
+    Path path;
+    std::uint32_t turn;
+  };
+  std::map<std::uint32_t, Missed> missed_;  // by landing pad: a call with another frame than the pad's row says
+  std::vector<TableJump> table_jumps_;      // ascending
+  std::vector<std::uint32_t> targets_;
   std::vector<Head> heads_;
-  std::vector<std::uint32_t> waiting_;
+  std::vector<std::uint32_t> waiting_;  // offsets, of which the first in the code comes first
   std::vector<CodeValues> candidates_;  // behind calls, and at indirect jumps
   std::vector<Note> notes_;
+  std::size_t most_notes_ = 256;                // before those of old turns are dropped
   CannotTell unreached_ = CannotTell::no_path;  // why no path leads to code
   std::uint32_t row_ = 0;                       // of the last instruction
   std::uint32_t assumed_ = 0;
   std::uint32_t judged_ = 0;  // number of heads
-  bool judges_ = false;
   bool may_overlap_ = false;  // a path has met an instruction that the first pass has not
   std::uint64_t steps_left_;
 };

@@ -53,6 +53,11 @@ struct Machine {
   explicit Machine(const Arch& arch) noexcept;
   /// The place of a register that is followed; else k_no_place.
   Place place(RegNum reg) const noexcept { return reg < places.size() ? places[reg] : k_no_place; }
+  /// The signature of the return address has the bit behind those of the places.
+  std::uint64_t bit_of(RegNum reg) const noexcept {
+    if (reg == arch.sign_state) return std::uint64_t{1} << k_register_places;
+    return place(reg) == k_no_place ? 0 : std::uint64_t{1} << place(reg);
+  }
 
   const Arch& arch;
   std::array<Place, 128> places;

@@ -160,6 +160,8 @@ Judgement ClaimedRows::judge(const RowClaims& row, const CodeValues& values) con
   Judgement worst = judge_cfa(row, values);
   const bool has_cfa = worst.verdict == Verdict::agrees;
   const auto consider = [&](const Judgement& judgement) {
+    const bool is_second = judgement.verdict == Verdict::disagrees && worst.verdict == Verdict::disagrees;
+    if (is_second) worst.also |= machine_.bit_of(judgement.reg);
     if (judgement.verdict > worst.verdict) worst = judgement;
   };
   if (machine_.arch.sign_state != k_no_reg && row.signature != values.signature()) {
@@ -169,7 +171,6 @@ Judgement ClaimedRows::judge(const RowClaims& row, const CodeValues& values) con
       consider({Verdict::disagrees, CannotTell::none, machine_.arch.sign_state, {}});
   }
   for (const RegisterClaim& claim : claims_of(row)) {
-    if (worst.verdict == Verdict::disagrees) break;
     if (claim.kind == Kind::at_cfa && !has_cfa) continue;  // it counts from the row's CFA, not from the true one
     consider(judge_register(claim, values));
   }

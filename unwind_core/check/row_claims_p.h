@@ -39,9 +39,10 @@ struct Judgement {
   Verdict verdict = Verdict::agrees;
   CannotTell why = CannotTell::none;
   RegNum reg = k_no_reg;
-  Value seen{};  ///< what is in the place that the row names, if it disagrees
+  Value seen{};            ///< what is in the place that the row names, if it disagrees
+  std::uint64_t also = 0;  ///< other registers that disagree: a bit for each place, and for the signature
   bool same_as(const Judgement& o) const noexcept {
-    return verdict == o.verdict && why == o.why && reg == o.reg && seen.same_as(o.seen);
+    return verdict == o.verdict && why == o.why && reg == o.reg && also == o.also && seen.same_as(o.seen);
   }
 };
 

@@ -52,6 +52,7 @@ class JsonOutput final : public CheckOutput {
                      {"agree", tally.agree},
                      {"disagree", tally.disagree},
                      {"undecided", tally.undecided},
+                     {"assumed", tally.assumed},
                      {"reasons", reasons}});
   }
 
@@ -69,6 +70,8 @@ class JsonOutput final : public CheckOutput {
     json["row_says"] = text_or_null(finding.row_says);
     json["code_does"] = text_or_null(finding.code_does);
     json["since"] = finding.cause ? Json(hex(*finding.cause)) : Json();
+    json["also_wrong"] = Json::array();
+    for (const RegNum also : finding.also) json["also_wrong"].push_back(arch_->by_dwarf(also)->name);
     json["instruction"] = text_or_null(seen.instruction);
     if (seen.run) json["run"] = {{"result", run_name(seen.run->result)}, {"why", text_or_null(seen.run->why)}};
     return json;

@@ -68,6 +68,7 @@ struct Tally {
   std::uint64_t undecided = 0;
   /// Counts of these by their first reason.
   std::array<std::uint64_t, k_cannot_tell_reasons> reasons{};
+  std::uint64_t assumed = 0;    ///< CheckReport::assumed of all
   std::uint64_t broken = 0;     ///< of these, entries that cannot be read
   std::uint64_t run_right = 0;  ///< of these, what the check called wrong and the run right
 

@@ -63,6 +63,7 @@ class Checker final : public CodeVisitor {
 
  private:
   void count(const CheckReport& report, Verdict verdict) {
+    tally_.assumed += report.assumed;
     tally_.agree += verdict == Verdict::agrees;
     tally_.disagree += verdict == Verdict::disagrees;
     disagrees_ |= verdict == Verdict::disagrees;

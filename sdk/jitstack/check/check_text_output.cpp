@@ -46,11 +46,13 @@ class TextOutput final : public CheckOutput {
     text_ += "  " + std::to_string(tally.all()) + (tally.all() == 1 ? " description: " : " descriptions: ") +
              std::to_string(tally.agree) + " agree, " + std::to_string(tally.disagree) + " disagree, " +
              std::to_string(tally.undecided) + " undecided\n";
+    char line[160];
     for_each_reason(tally, [&](const char* reason, std::uint64_t count) {
-      char line[160];
       std::snprintf(line, sizeof line, "  %8" PRIu64 " undecided: %s\n", count, reason);
       text_ += line;
     });
+    std::snprintf(line, sizeof line, "  %8" PRIu64 " places where a row was taken at its word\n", tally.assumed);
+    if (tally.assumed != 0) text_ += line;
     write();
   }
 
