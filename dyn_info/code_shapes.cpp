@@ -14,6 +14,7 @@
 #include "jitunwind/dyn_info/registry/index/registered_span_internal.h"
 #include "jitunwind/unwind_core/arch/arch.h"
 #include "jitunwind/unwind_core/hash.h"
+#include "jitunwind/unwind_core/kept/row_cache_internal.h"
 #include "jitunwind/unwind_core/sources/cfi/compact_cfi_internal.h"
 
 namespace jitunwind {
@@ -24,10 +25,10 @@ namespace {
 class ShapeKey {
  public:
   /// False: its rows are no other's.
-  bool read(const unw_dyn_info_t& info, const Arch& arch) noexcept {
+  bool read(const unw_dyn_info_t& info, const Arch& arch, CompactCode& code) noexcept {
     const std::uint64_t units = (info.end_ip - info.start_ip) / arch.unit;
     const bool is_directives = info.format == UNW_INFO_FORMAT_DYNAMIC;
-    if (is_directives ? !read_directives(info) || units < front_ + tail_ : !read_fde(info, arch)) return false;
+    if (is_directives ? !read_directives(info) || units < front_ + tail_ : !read_fde(info, arch, code)) return false;
     head_ = std::uint64_t{is_directives} << 33 | std::uint64_t{has_facts_} << 32 | size_;
     hash(head_, 0);
     return true;
@@ -65,8 +66,9 @@ class ShapeKey {
   std::span<const Part> parts() const noexcept { return std::span(parts_).first(parts_used_); }
 
   bool read_directives(const unw_dyn_info_t& info) noexcept {
-    has_facts_ = info.u.pi.handler != 0 || lsda_extension(info).lsda != 0;
-    for (const unw_dyn_region_info_t* region = info.u.pi.regions; region != nullptr; region = region->next) {
+    const unw_dyn_region_info_t* region = info.u.pi.regions;
+    has_facts_ = info.u.pi.handler != 0 || (region && region->insn_count == 0 && lsda_extension(info).lsda != 0);
+    for (; region != nullptr; region = region->next) {
       if (!put_region(*region)) return false;
       const auto length = static_cast<std::uint64_t>(std::abs(std::int64_t{region->insn_count}));
       if (region->insn_count >= 0) {
@@ -80,14 +82,11 @@ class ShapeKey {
     return true;
   }
   /// Reads the table of one FDE for all of the code. CIEs that are known by their bytes lead to the same rows.
-  bool read_fde(const unw_dyn_info_t& info, const Arch& arch) noexcept {
+  bool read_fde(const unw_dyn_info_t& info, const Arch& arch, CompactCode& code) noexcept {
     // Frames of FDEs that were not announced may have the personality of somebody else (procedure_of_fde_internal.h).
     has_facts_ = info.format == UNW_INFO_FORMAT_IP_OFFSET && !was_told(info);
     front_ = std::numeric_limits<std::uint64_t>::max() / 2;  // its rows may change anywhere
-    MemoryWindow window;
-    CompactCode code;
-    if (!find_known_fde(info, parts_of_registered(info), info.start_ip, arch, window, code))
-      return has_one_entry(info, arch) && read_unusual_fde(info, arch);
+    if (!find_known_fde(info, arch, code)) return has_one_entry(info, arch) && read_unusual_fde(info, arch);
     has_facts_ = has_facts_ || code.known->has_facts();
     return is_of_all(code.range, info) && put_bytes(reinterpret_cast<std::uintptr_t>(code.known), code.instructions);
   }
@@ -117,9 +116,11 @@ class ShapeKey {
     return put(head, bytes.data(), bytes.size());
   }
   bool put_region(const unw_dyn_region_info_t& region) noexcept {
+    const std::uint32_t most =
+        std::min<std::uint32_t>(region.op_count, k_most_bytes / sizeof *region.op);  // put() fails
     std::uint32_t count = 0;
-    for (; count < region.op_count && region.op[count].tag != UNW_DYN_STOP; ++count) {
-      if (region.op[count].tag == UNW_DYN_ALIAS || count > k_most_bytes / sizeof *region.op) return false;
+    for (; count < most && region.op[count].tag != UNW_DYN_STOP; ++count) {
+      if (region.op[count].tag == UNW_DYN_ALIAS) return false;
       hash_words(&region.op[count]);
     }
     return put((static_cast<std::uint64_t>(region.insn_count) << 32) + count, region.op, count * sizeof *region.op);
@@ -158,6 +159,8 @@ static_assert(shapes.size() <= DerivedRecords::k_most_shape);
 /// Bytes of the records of all shapes. Records of procedures, which share the memory, must not run out for them.
 constinit std::atomic<std::size_t> taken{0};
 
+AddrRange code_of(const ProcedureHold& hold) noexcept { return {hold.info()->start_ip, hold.info()->end_ip}; }
+
 CodeShape* by_number(std::uint32_t number) noexcept {
   return number == 0 ? nullptr : shapes[number - 1].load(std::memory_order_acquire);
 }
@@ -182,34 +185,51 @@ CodeShape* find_or_make(const ShapeKey& key, Addr unit) noexcept {
   return nullptr;
 }
 
-/// Finds the shape of a procedure that was not asked for before.
-[[gnu::noinline]] CodeShape* find_by_contents(const unw_dyn_info_t& info) noexcept {
+/// Finds and notes the shape of a procedure that none is noted of. `code` is set if its FDE was read.
+[[gnu::noinline]] CodeShape* note_shape(const ProcedureHold& hold, CompactCode& code) noexcept {
+  const std::uint64_t forgotten = times_shapes_were_forgotten();
+  const unw_dyn_info_t& info = *hold.info();
   const Arch* const arch = host_arch();
-  const AddrRange code{info.start_ip, info.end_ip};
   ShapeKey key;
-  if (!arch || code.size() % arch->unit != 0) return nullptr;
-  return key.read(info, *arch) ? find_or_make(key, arch->unit) : nullptr;
+  const bool has_key = arch && !matches_nothing(info, *arch) && key.read(info, *arch, code);
+  CodeShape* const shape = has_key ? find_or_make(key, arch->unit) : nullptr;
+  set_shape(hold, forgotten, shape ? shape->number : 0);
+  return shape;
 }
 
 class RegisteredShapes final : public CodeShapes {
  public:
   constexpr RegisteredShapes() = default;
-  [[gnu::hot]] AlikeCode code_at(Addr at) const noexcept override {
+  [[gnu::hot]] CallerRule find_rule(Addr at, const AlikeRules& rules, NewRow& row) const noexcept override {
     if (!registered_span.may_cover(at)) return {};
     const ShapeAnswer known = find_noted_shape(at);
     if (known.procedure.empty()) return {};
-    AlikeCode code{{}, known.key.registration, known.key.node};
-    if (!known.shape) [[unlikely]]
-      code.place = place_of_new(known.key, at);
-    else if (const CodeShape* const shape = by_number(*known.shape))
-      code.place = shape->place(known.procedure, at);
-    return code;
+    AlikePlace place;
+    if (known.shape) {
+      const CodeShape* const shape = by_number(*known.shape);
+      if (shape) place = shape->place(known.procedure, at);
+      if (!place) return {};
+      if (const CallerRule rule = rules.find(place); rule.kept_by() != KeptBy::nothing) return rule;
+    }
+    return find_new(known.key, place, at, rules, row);
   }
 
  private:
-  [[gnu::noinline]] static AlikePlace place_of_new(RegistrationKey key, Addr at) noexcept {
+  /// Goes on where no shape is noted, or nothing is kept of its `place`. The row is of the registration that the place
+  /// is of, and has the place only together with it: sources that are asked later may know other code.
+  [[gnu::noinline]] static CallerRule find_new(RegistrationKey key, AlikePlace place, Addr at, const AlikeRules& rules,
+                                               NewRow& row) noexcept {
     const ProcedureHold hold(key);
-    return hold.info() ? jitunwind::place_of(hold, at) : AlikePlace{};
+    if (!hold.info()) return {};
+    CompactCode code;
+    if (!place) {
+      if (const CodeShape* const shape = note_shape(hold, code)) place = shape->place(code_of(hold), at);
+      if (!place) return {};
+      if (const CallerRule rule = rules.find(place); rule.kept_by() != KeptBy::nothing) return rule;
+    }
+    row.is_made = find_short_row(*hold.info(), at, code, row);
+    if (row.is_made) row.alike = place;
+    return {};
   }
 };
 constexpr RegisteredShapes k_registered_shapes;
@@ -226,15 +246,13 @@ void count_shared(const DerivedRecord& record) noexcept {
 
 CodeShape* find_shape(const ProcedureHold& hold) noexcept {
   if (const auto known = shape_of(hold)) return by_number(*known);
-  const std::uint64_t forgotten = times_shapes_were_forgotten();
-  CodeShape* const shape = find_by_contents(*hold.info());
-  set_shape(hold, forgotten, shape ? shape->number : 0);
-  return shape;
+  CompactCode ignored;
+  return note_shape(hold, ignored);
 }
 
 AlikePlace place_of(const ProcedureHold& hold, Addr at) noexcept {
   const CodeShape* const shape = find_shape(hold);
-  return shape ? shape->place({hold.info()->start_ip, hold.info()->end_ip}, at) : AlikePlace{};
+  return shape ? shape->place(code_of(hold), at) : AlikePlace{};
 }
 
 [[gnu::hot]] const CodeShapes& registered_shapes() noexcept { return k_registered_shapes; }

@@ -9,6 +9,7 @@
 #include "jitunwind/dyn_info/row_listener_internal.h"
 #include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/sources/cfi/compact_cfi_internal.h"
 
 namespace jitunwind {
 namespace {
@@ -23,27 +24,16 @@ class RegisteredProcedures final : public Procedures {
   constexpr RegisteredProcedures() = default;
   [[gnu::noinline]] Result<ProcedureAnswer> ask(Addr at, Lookup& lookup, AnyRow& row,
                                                 OutcomeRoom& room) const noexcept override {
-    if (row.layout && row.alike.registration != 0) {
-      const ProcedureHold hold(RegistrationKey{row.alike.registration, row.alike.node});
-      if (hold.info()) return ask(*hold.info(), at, lookup, row, room);
-    }
     const ProcedureHold hold(at);
     if (hold.failed()) return k_no_hold;
     if (!hold.info()) return ProcedureAnswer::none;
-    // Nothing comes between the row and its place, because both are of what is held.
-    if (row.layout) row.alike.place = place_of(hold, at);
-    return ask(*hold.info(), at, lookup, row, room);
-  }
-
- private:
-  static Result<ProcedureAnswer> ask(const unw_dyn_info_t& info, Addr at, Lookup& lookup, AnyRow& row,
-                                     OutcomeRoom& room) noexcept {
+    const unw_dyn_info_t& info = *hold.info();
     if (matches_nothing(info, lookup.space.arch)) return ProcedureAnswer::none;
-    if (!row.layout || !find_compact_row(info, *row.layout, at, row.compact, row.full.range))
-      return ask_procedure(info, parts_of_registered(info), at, lookup, row, room);
-    row.full.origin = RowOrigin::dyn_directives;
-    row.full.keeps_by = KeepsBy::code;
-    return ProcedureAnswer::compact;
+    CompactCode code;
+    // Nothing comes between the row and its place, because both are of what is held.
+    if (row.layout) row.alike = place_of(hold, at);
+    if (row.layout && find_short_row(info, at, code, row)) return ProcedureAnswer::compact;
+    return ask_procedure(info, parts_of_registered(info), at, lookup, row, room);
   }
 };
 constexpr RegisteredProcedures k_registered;

@@ -66,18 +66,13 @@ Found find_entry(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr
 /// The function is separate from that of directives, so that their stacks do not add up.
 [[gnu::noinline]] Result<ProcedureAnswer> table_row(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at,
                                                     Lookup& lookup, AnyRow& out) noexcept {
-  CompactCode code;
-  bool is_compact = out.layout && find_known_fde(info, parts, at, lookup.space.arch, lookup.window, code) &&
-                    find_compact_row(code, *out.layout, at, out.compact, out.full.range);
   TableEntry entry(info, lookup.space.arch);
+  const Found found = find_entry(info, parts, at, lookup.window, entry);
+  if (!found) return found.error();
+  if (!*found) return ProcedureAnswer::none;
+  const bool is_compact = out.layout && find_compact_row(entry.fde, *out.layout, at, out.compact, out.full.range);
   if (!is_compact) {
-    const Found found = find_entry(info, parts, at, lookup.window, entry);
-    if (!found) return found.error();
-    if (!*found) return ProcedureAnswer::none;
-    is_compact = out.layout && find_compact_row(entry.fde, *out.layout, at, out.compact, out.full.range);
-  }
-  if (!is_compact) {
-    out.alike.place = {};  // other instructions may have addresses of their own
+    out.alike = {};  // other instructions may have addresses of their own
     if (const Status row = row_at(entry.fde, entry.context, at, out.full); !row) return row.error();
     if (!out.full.own_expressions()) return Error{ErrorCode::row_too_wide, entry.fde.address, "expressions of a row"};
   }
@@ -101,17 +96,6 @@ void read_dynamic_procedure(const unw_dyn_info_t& info, const RegionReader& regi
 constexpr std::size_t k_max_name = 1u << 20;
 
 }  // namespace
-
-bool find_known_fde(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at, const Arch& arch,
-                    MemoryWindow& window, CompactCode& out) noexcept {
-  const Result<FdeTable> table = table_of(info, arch);
-  if (!table || table->count != 1) return false;
-  const std::size_t size = std::size_t{2} * table->width;
-  const std::byte* const pair = parts.tables.view(table->address, size, window);
-  FoundFde found;
-  return pair && search(*table, at, arch.big_endian, {pair, size}, found) &&
-         read_known_fde(found.fde, parts.entries, window, arch, out) && out.range.contains(at);
-}
 
 bool matches_nothing(const AddrRange& code, const Arch& arch) noexcept {
   return code.empty() || code.size() % arch.unit != 0;
@@ -324,6 +308,27 @@ bool was_told(const unw_dyn_info_t& info) noexcept {
 DescriptionParts parts_of_registered(const unw_dyn_info_t& info) noexcept {
   const Memory& entries = was_told(info) ? static_cast<const Memory&>(k_host_memory) : k_promised_memory;
   return {k_host_regions, k_promised_memory, entries, {}};
+}
+
+bool find_known_fde(const unw_dyn_info_t& info, const Arch& arch, CompactCode& out) noexcept {
+  const Result<FdeTable> table = table_of(info, arch);
+  if (!table || table->count != 1) return false;
+  const auto* const pair = reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(table->address));
+  FoundFde found;
+  MemoryWindow window;
+  return search(*table, info.start_ip, arch.big_endian, {pair, std::size_t{2} * table->width}, found) &&
+         read_known_fde(found.fde, parts_of_registered(info).entries, window, arch, out);
+}
+
+bool find_short_row(const unw_dyn_info_t& info, Addr at, CompactCode& code, AnyRow& out) noexcept {
+  const bool is_table = info.format != UNW_INFO_FORMAT_DYNAMIC;
+  if (is_table && !code.known && !find_known_fde(info, out.layout->arch(), code)) return false;
+  if (is_table ? !code.range.contains(at) || !find_compact_row(code, *out.layout, at, out.compact, out.full.range)
+               : !find_compact_row(info, *out.layout, at, out.compact, out.full.range))
+    return false;
+  out.full.origin = is_table ? RowOrigin::dyn_table : RowOrigin::dyn_directives;
+  out.full.keeps_by = KeepsBy::code;
+  return true;
 }
 
 bool has_one_entry(const unw_dyn_info_t& info, const Arch& arch) noexcept {

@@ -48,11 +48,11 @@ struct LocalTables {
 struct LocalSpace {
   /// Null: no rows are kept. Such a space is the reference for one that keeps them.
   explicit LocalSpace(LocalTables* kept) noexcept
-      : keeping(kept ? std::optional<Keeping>(std::in_place, *kept, *this) : std::optional<Keeping>()),
+      : keeping(kept ? std::optional<Keeping>(std::in_place, *kept, cpu) : std::optional<Keeping>()),
         space{cpu,
               k_memory,
               local_modules(),
-              keeping ? std::span(&keeping->noting, 1) : sources.rows(),
+              sources.rows(),
               names,
               keeping ? &keeping->row_cache : nullptr,
               sources.guesses(),
@@ -60,15 +60,14 @@ struct LocalSpace {
               keys} {}
 
   struct Keeping {
-    Keeping(LocalTables& kept, const LocalSpace& local) noexcept
+    Keeping(LocalTables& kept, const Arch& cpu) noexcept
         : alike{registered_shapes(), kept.alike},
-          row_cache{CompactLayout(local.cpu), registration_changes(), k_versions, kept.rules, &alike},
-          unknown_code(local.without_kept_rows, kept.unknown_code) {}
+          unknown(kept.unknown_code),
+          row_cache{CompactLayout(cpu), registration_changes(), k_versions, kept.rules, &alike, &unknown} {}
 
     const AlikeRules alike;
+    const UnknownCode unknown;
     const RowCache row_cache;
-    const UnknownCode unknown_code;
-    const RowSource* const noting = &unknown_code;
   };
 
   const Arch cpu = arch_of_this_machine();

@@ -3,6 +3,7 @@
 // takes, which runs everything else.
 #include <algorithm>
 #include <array>
+#include <span>
 #include <utility>
 
 #include "jitunwind/dyn_info/directives/directive_outcome_p.h"
@@ -73,12 +74,12 @@ class CompactRun {
 
   bool run_directives(const unw_dyn_region_info_t& region, std::int64_t begin, std::int64_t length) noexcept {
     std::int64_t latest = k_when_entry, instruction = k_when_entry - 1;
-    for (std::uint32_t i = 0; i < region.op_count; ++i) {
-      const unw_dyn_op_t& op = region.op[i];
+    for (const unw_dyn_op_t& op : std::span(region.op, region.op_count)) {
       if (op.tag == UNW_DYN_STOP) break;
       const std::int64_t when = effective_when(op, length - 1, latest);
-      if (when < latest || static_cast<std::uint8_t>(op.tag) > UNW_DYN_ALIAS) return false;
+      if (when < latest) return false;
       latest = when;
+      if (has_arrived_ && static_cast<std::uint8_t>(op.tag) > UNW_DYN_ALIAS) return false;
       if (has_arrived_) continue;
       if (when != instruction) {
         instruction = when;

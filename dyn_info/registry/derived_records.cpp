@@ -187,11 +187,11 @@ template <class T, class Read>
   using Kind = ProcedureIndex::Answer::Kind;
   const RegistryState& r = registry_state;
   constexpr int k_attempts = 4;
-  for (int i = 0; i < k_attempts; ++i) {
+  T known{};
+  for (int i = 0; i < k_attempts; ++i, known = {}) {
     ProcedureIndex::Snapshot snapshot;
     const ProcedureIndex::Answer answer = r.index.find(pc, snapshot);
     if (answer.kind == Kind::interfered) continue;
-    T known{};
     if (answer.kind == Kind::found) {
       const ProcedureNode& node = r.nodes[answer.node];
       // Fields of another procedure can only be seen together with that one's state.
@@ -201,7 +201,8 @@ template <class T, class Read>
     }
     if (r.index.unchanged(pc, snapshot)) return known;
   }
-  return otherwise;
+  known = otherwise;
+  return known;
 }
 
 }  // namespace

@@ -111,7 +111,7 @@ ProcedureHold::ProcedureHold(std::uint64_t pc) noexcept {
 }
 
 ProcedureHold::ProcedureHold(RegistrationKey key) noexcept {
-  if (!still_registered(key)) return;
+  if (!registry_state.nodes.contains(key.node)) return;
   const Level own = enter(this);
   if (own.slot == nullptr) {
     failed_ = true;
@@ -128,7 +128,7 @@ ProcedureHold::ProcedureHold(RegistrationKey key) noexcept {
   keep(own.slot, own.level, key);
 }
 
-void ProcedureHold::keep(void* slot, std::uint32_t level, RegistrationKey key) noexcept {
+inline void ProcedureHold::keep(void* slot, std::uint32_t level, RegistrationKey key) noexcept {
   info_ = registry_state.nodes[key.node].info.load(std::memory_order_acquire);
   key_ = key;
   slot_ = slot;

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstring>
 #include <deque>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -177,18 +178,27 @@ TEST(CodeShapes, AnswerForAsManyProceduresAsThereAre) {
 /// Code in table format: one FDE of a frame of `words` words behind so many instructions, with a CIE of its own.
 class TableProcedure {
  public:
-  TableProcedure(std::int64_t words, AddrRange code, std::uint32_t behind = 2, const Bytes& more = {}) {
+  /// The place that says the frame's size, and whether the CIE is of the form that compilers write.
+  enum class Form { plain, in_cie, in_usual_cie };
+
+  TableProcedure(std::int64_t words, AddrRange code, std::uint32_t behind = 2, const Bytes& more = {},
+                 Form form = Form::plain, Addr left_out = 0) {
     const auto sp = static_cast<std::uint8_t>(k_arch.sp), ra = static_cast<std::uint8_t>(0x80 | k_arch.ra);
+    const auto frame_size = static_cast<std::uint8_t>(8 * words + 8);
+    const std::uint8_t at_entry = k_arch.ra_in_memory ? 8 : 0;
     CfiSection section(reinterpret_cast<std::uintptr_t>(bytes_.data()));
     CieSpec spec;
+    if (form == Form::in_usual_cie) spec.augmentation = "z";
     spec.code_alignment = k_arch.unit;
     spec.return_address = k_arch.ra;
-    Bytes frame = Bytes{0x04}.u32(behind).add(Bytes{0x0e, static_cast<std::uint8_t>(8 * words + 8)});
-    spec.instructions = Bytes{0x0c, sp, static_cast<std::uint8_t>(k_arch.ra_in_memory ? 8 : 0)};
+    Bytes frame = form == Form::in_usual_cie ? Bytes{0} : Bytes{};  // no augmentation data
+    frame.add(Bytes{0x04}.u32(behind));
+    if (form == Form::plain) frame.add(Bytes{0x0e, frame_size});
+    spec.instructions = Bytes{0x0c, sp, form == Form::plain ? at_entry : frame_size};
     (k_arch.ra_in_memory ? spec.instructions : frame).add(Bytes{ra, 1});
     frame.add(more);
     const Addr cie = section.cie(spec);
-    pair_ = {code.begin, section.fde(cie, code.begin, code.size(), frame)};
+    pair_ = {code.begin, section.fde(cie, code.begin, code.size() - left_out, frame)};
     const auto written = section.section().bytes;
     EXPECT_LE(written.size(), bytes_.size());
     std::memcpy(bytes_.data(), written.data(), written.size());
@@ -222,6 +232,35 @@ TEST(CodeShapes, AreThoseOfFdesWithEqualInstructions) {
     ASSERT_EQ(stack.words_of(place(i) + 4 * k_arch.unit), i % 5) << i;
   }
   EXPECT_LT(made_rows() - made, steps / 8);
+}
+
+/// Only the CIE differs, in the same bytes of memory: a CIE that was read before counts by what it says.
+TEST(CodeShapes, AreThoseOfTheCieThatIsThereNow) {
+  const AddrRange code{place(0), place(0) + 16 * k_arch.unit};
+  const NumberedStack stack;
+  using Form = TableProcedure::Form;
+  for (int i = 0; i < 12; ++i) {
+    const std::int64_t words = i % 3;
+    const TableProcedure procedure(words, code, 2, {}, i % 4 < 2 ? Form::in_cie : Form::in_usual_cie);
+    for (int time = 0; time < 2; ++time)
+      ASSERT_EQ(stack.words_of(code.begin + 4 * k_arch.unit), static_cast<Addr>(words)) << i;
+    ASSERT_EQ(stack.step(code.begin + 4 * k_arch.unit), stack.true_step(code.begin + 4 * k_arch.unit)) << i;
+  }
+}
+
+/// Two FDEs have the same instructions, and one ends in front of its procedure's end.
+TEST(CodeShapes, AreOfNoFdeThatLeavesCodeOut) {
+  const auto code = [](std::size_t i) { return AddrRange{place(i), place(i) + 16 * k_arch.unit}; };
+  using Form = TableProcedure::Form;
+  for (const Form form : {Form::in_cie, Form::in_usual_cie}) {
+    const TableProcedure whole(4, code(0), 2, {}, form), part(4, code(1), 2, {}, form, 8 * k_arch.unit);
+    const NumberedStack stack;
+    for (int round = 0; round < 2; ++round)
+      for (const AddrRange range : {code(0), code(1)})
+        for (Addr at = range.begin; at < range.end; at += k_arch.unit)
+          ASSERT_EQ(stack.step(at), stack.true_step(at)) << range.begin << " " << at - range.begin;
+    EXPECT_NE(stack.true_step(code(0).end - k_arch.unit), stack.true_step(code(1).end - k_arch.unit));
+  }
 }
 
 /// Instructions with an address of their own, behind the end of one procedure and inside of others.
@@ -269,31 +308,43 @@ TEST(CodeShapes, AreThoseOfTheCodeThatIsThereNow) {
   }
 }
 
-/// A row is made by the registration that a walk was told of, if that still lives.
-TEST(CodeShapes, AreNotThoseOfCodeThatIsGone) {
+/// A row is made at once, of the registration that its place is of. A place is never told without its row: another
+/// source may know other code by then.
+TEST(CodeShapes, HaveAPlaceAndARowOfOneRegistration) {
+  const RowCache& rows = *local_space().row_cache;
+  const auto table = std::make_unique<KeptRules::Table>();
+  const AlikeRules rules{registered_shapes(), *table};
   const AddrRange code{place(0), place(0) + 64};
   const Addr pc = code.begin + 32;
-  const auto words_by = [&](const AlikeCode& told) {
-    FrameRow room;
-    MemoryWindow window;
-    Lookup lookup(local_space(), CodeAddress::interrupted(pc), window);
-    AnyRow row(room, &local_space().row_cache->layout, told);
-    EXPECT_EQ(dyn_row_source().find_any_row(lookup, row), RowAnswer::compact);
-    EXPECT_NE(row.alike.place.at(), 0u);
-    return row.compact.cfa_words;
+  FrameRow room;
+  const auto ask = [&](NewRow& row) { return registered_shapes().find_rule(pc, rules, row); };
+  const auto has_neither = [&] {
+    NewRow row(room, &rows.layout);
+    return ask(row).kept_by() == KeptBy::nothing && !row.is_made && !row.alike;
   };
-  const Procedure below(frame_of(5), code);
-  const auto expected = words_by({});
-  AlikeCode told;
-  {
-    const Procedure above(frame_of(2), code);
-    told = registered_shapes().code_at(pc);
-    EXPECT_EQ(words_by(told) + 3, expected);
-    EXPECT_EQ(words_by({}) + 3, expected);
+  EXPECT_TRUE(has_neither()) << "nothing is registered";
+  const Procedure below(frame_of(31), code);
+  for (int time = 0; time < 2; ++time) {
+    NewRow row(room, &rows.layout);
+    EXPECT_EQ(ask(row).kept_by(), KeptBy::nothing);
+    ASSERT_TRUE(row.is_made && row.alike) << "whether its shape is noted or not";
+    EXPECT_EQ(row.compact.cfa_words, 32u);
+    EXPECT_EQ(room.origin, RowOrigin::dyn_directives);
+    EXPECT_EQ(room.range, code);
+    if (time == 0) continue;
+    const CallerRule rule = rows.rule_of(row.compact, room.origin, KeptBy::lasting);
+    (void)table->keep(row.alike.at(), AlikeRules::k_cipher, rule, KeptRules::Table::k_nowhere);
   }
-  EXPECT_EQ(words_by(told), expected);
-  const Procedure of_the_same_node(frame_of(3), {place(1), place(1) + 64});
-  EXPECT_EQ(words_by(told), expected);
+  const auto in_register = static_cast<unw_word_t>(number_of(k_arch.fp));
+  for (const unw_dyn_op_t& other : {_U_dyn_op(UNW_DYN_ALIAS, 0, -1, 0, place(1)),
+                                    _U_dyn_op(UNW_DYN_SAVE_REG, 0, -1, number_of(k_arch.ra), in_register)}) {
+    const Procedure above({{0, {other}, 0, -1}}, code);
+    EXPECT_TRUE(has_neither()) << "no short form says its row";
+    EXPECT_TRUE(has_neither()) << "its shape is noted";
+  }
+  NewRow row(room, &rows.layout);
+  EXPECT_EQ(ask(row).cfa_words(), 32u);
+  EXPECT_FALSE(row.is_made || row.alike) << "there is a rule";
 }
 
 /// More shapes than have room: the others are kept by their addresses.

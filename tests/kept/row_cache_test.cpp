@@ -287,9 +287,10 @@ TEST(RowCache, AsksOnceAboutCodeThatNoSourceKnows) {
   const RowSource* const sources[] = {&source};
   const AddressSpace plain{k_arch, local_space().memory, local_space().modules, sources, {}};
   const auto table = std::make_unique<UnknownCode::Table>();
-  const UnknownCode unknown(plain, *table);
-  const RowSource* const noting[] = {&unknown};
-  AddressSpace space{k_arch, plain.memory, plain.modules, noting, {}, &rows.cache};
+  const UnknownCode unknown(*table);
+  RowCache cache = rows.cache;
+  cache.unknown = &unknown;
+  AddressSpace space{k_arch, plain.memory, plain.modules, sources, {}, &cache};
   const auto times_asked = [&source](const AddressSpace& in) {
     const int before = source.asked;
     MemoryWindow window;

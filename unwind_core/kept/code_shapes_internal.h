@@ -17,8 +17,6 @@ class AlikePlace {
   /// procedure has for itself.
   constexpr AlikePlace(std::uint32_t shape, std::uint64_t offset, bool has_facts) noexcept
       : at_(k_no_code | (has_facts ? k_facts : 0) | std::uint64_t{shape} << k_shape_at | offset) {}
-  /// at() of another one.
-  constexpr explicit AlikePlace(Addr at) noexcept : at_(at) {}
   static constexpr std::uint64_t k_most_offset = (std::uint64_t{1} << 24) - 1;
 
   constexpr explicit operator bool() const noexcept { return at_ != 0; }
@@ -32,20 +30,17 @@ class AlikePlace {
   Addr at_ = 0;
 };
 
-/// The registration of the code at an address at some moment, and its place. A source finds the code by it without
-/// another lookup of the address.
-struct AlikeCode {
-  AlikePlace place{};              ///< none: it has no shape
-  std::uint64_t registration = 0;  ///< 0: nothing is registered there
-  std::uint32_t node = 0;
-};
+class CallerRule;
+struct AlikeRules;
+struct NewRow;
 
 /// The shapes of one address space's code.
 class CodeShapes {
  public:
-  /// The code that is at `at` at some moment of the call. Needs room on the stack (small_stack_internal.h), and is
-  /// signal-safe.
-  virtual AlikeCode code_at(Addr at) const noexcept = 0;
+  /// The rule that is kept of code like that which is at `at` at some moment of the call. None: there is no such rule.
+  /// Then the row is made at once, if it is of a short form (NewRow::is_made). Needs room on the stack
+  /// (small_stack_internal.h), and is signal-safe.
+  virtual CallerRule find_rule(Addr at, const AlikeRules& rules, NewRow& row) const noexcept = 0;
 
  protected:
   ~CodeShapes() = default;

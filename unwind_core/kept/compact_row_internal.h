@@ -80,8 +80,8 @@ enum class RowAnswer : std::uint8_t {
 /// The place for a row of either form. RowAnswer tells which of its members a source has set.
 struct AnyRow {
   /// `compact_layout` null: only full rows are wanted.
-  explicit AnyRow(FrameRow& row, const CompactLayout* compact_layout = nullptr, const AlikeCode& code = {}) noexcept
-      : full(row), layout(compact_layout), alike(code) {}
+  explicit AnyRow(FrameRow& row, const CompactLayout* compact_layout = nullptr) noexcept
+      : full(row), layout(compact_layout) {}
 
   /// The answer to a question for a full row, whose result this is.
   RowAnswer answer(const Found& found) noexcept {
@@ -102,8 +102,7 @@ struct AnyRow {
   CompactRow compact{};
   /// Null: not wanted. A source that has found the row's procedure at the same time puts it here, its origin included.
   ProcedureInfo* procedure = nullptr;
-  /// If it has a place, the row holds for all code alike. A caller that knows the code says so.
-  AlikeCode alike;
+  AlikePlace alike{};  ///< if there is one, the row holds for all code alike
   Error error;
 };
 

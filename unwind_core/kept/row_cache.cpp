@@ -51,39 +51,37 @@ void RowCache::link(RulePlace from, KeptRules::Table::Number to) const noexcept 
 
 namespace {
 
-constexpr std::uint64_t k_cipher_of_alike = KeptRules::Table::cipher(0);
 /// Places are those of the other table: link() finds no entry there.
 constexpr std::uint32_t k_without_link = RulePlace::k_none - 1;
 
 }  // namespace
 
-CallerRule RowCache::find_shared(KeepTicket& ticket, RulePlace& place, AlikeCode& code) const noexcept {
-  using Table = KeptRules::Table;
-  code = alike->shapes.code_at(ticket.at);
-  if (!code.place) return {};
-  const Table::Found found = alike->table.find(code.place.at(), [](CallerRule) { return k_cipher_of_alike; });
-  if (!found.holds) return {};
+CallerRule RowCache::find_shared(KeepTicket& ticket, RulePlace& place, NewRow& row) const noexcept {
+  const CallerRule rule = alike->shapes.find_rule(ticket.at, *alike, row);
+  if (rule.kept_by() == KeptBy::nothing) return {};
   place = {k_without_link};
   if (rules.table.wants(ticket.at, ticket.before)) {
-    place = keep_wanted(ticket, found.value, {});
+    place = keep_wanted(ticket, rule, {});
     ticket.before = place.number;
   }
-  return found.value;
+  return rule;
 }
 
-bool RowCache::find_alike(KeepTicket& ticket, RulePlace& place, AlikeCode& code, KeptRow& hit) const noexcept {
-  hit.rule = find_alike(ticket, place, code);
+bool RowCache::find_alike(KeepTicket& ticket, RulePlace& place, NewRow& row, KeptRow& hit) const noexcept {
+  hit.rule = find_alike(ticket, place, row);
   if (!hit.rule.is_whole()) return false;
   rules.shapes.row(hit.rule.shape(), hit.rule.cfa_words(), hit.row);
   return true;
 }
 
 void RowCache::keep_alike(AlikePlace place, const NewRow& row) const noexcept {
-  const auto before = alike->table.find(place.at(), [](CallerRule) { return k_cipher_of_alike; });
-  if (row.rule.kept_by() == KeptBy::nothing || before.holds || !alike->table.wants(place.at(), before.number)) return;
+  constexpr auto k_nowhere = KeptRules::Table::k_nowhere;
+  if (row.rule.kept_by() == KeptBy::nothing || !alike->table.wants(place.at(), k_nowhere)) return;
+  // No rule is kept where the shapes made the row. Sources are also asked because a rule was not enough.
+  if (!row.is_made && alike->find(place).kept_by() != KeptBy::nothing) return;
   const unsigned shape = row.is_compact ? rules.shapes.number_of(row.compact) : 0;
   const auto handler = place.has_facts() ? CallerRule::Handler::unknown : CallerRule::Handler::none;
-  (void)alike->table.keep(place.at(), k_cipher_of_alike, row.rule.with_shape(shape).with(handler), before.number);
+  (void)alike->table.keep(place.at(), AlikeRules::k_cipher, row.rule.with_shape(shape).with(handler), k_nowhere);
 }
 
 bool RowCache::says_end(const FrameRow& row) const noexcept {
@@ -113,8 +111,8 @@ FrameRow NewRow::expanded() const noexcept {
 }
 
 [[gnu::hot]] RowAnswer RowCache::find_new(Lookup& lookup, NewRow& out) const noexcept {
-  out.full.keeps_by = KeepsBy::nothing;  // the room may have held another row
-  const RowAnswer answer = lookup.space.find_any_row(lookup, out);
+  if (!out.is_made) out.full.keeps_by = KeepsBy::nothing;  // the room may have held another row
+  const RowAnswer answer = out.is_made ? RowAnswer::compact : lookup.space.find_any_row(lookup, out);
   if (answer != RowAnswer::full && answer != RowAnswer::compact) {
     note_no_row(lookup, out, answer);
     return answer;
@@ -125,7 +123,7 @@ FrameRow NewRow::expanded() const noexcept {
   out.kept_by = kept_by(out.full, lookup);
   if (out.is_compact || out.is_compact_but_signed) {
     out.rule = rule_of(out.compact, out.full.origin, out.kept_by);
-    if (alike && out.alike.place) keep_alike(out.alike.place, out);
+    if (alike && out.alike) keep_alike(out.alike, out);
   }
   count_event(Counter::row_made);
   if (!out.is_compact || out.kept_by == KeptBy::nothing || logs_rows()) note_unusual_row(*this, lookup, out);

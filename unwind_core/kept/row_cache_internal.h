@@ -65,6 +65,7 @@ struct NewRow : AnyRow {
   bool is_compact = false;  ///< `compact` is the row
   /// `compact` is the row but for the signature of the return address. Walks of addresses strip that, and keep it so.
   bool is_compact_but_signed = false;
+  bool is_made = false;  ///< `compact` is the row, and no source needs to be asked
   KeptBy kept_by = KeptBy::nothing;
   CallerRule rule{};  ///< RowCache::rule_of()
   /// Precondition: !is_full.
@@ -91,6 +92,13 @@ struct KeepTicket {
 struct AlikeRules {
   const CodeShapes& shapes;
   KeptRules::Table& table;
+
+  static constexpr std::uint64_t k_cipher = KeptRules::Table::cipher(0);
+  /// None: no rule is kept there.
+  CallerRule find(AlikePlace place) const noexcept {
+    const KeptRules::Table::Found found = table.find(place.at(), [](CallerRule) { return k_cipher; });
+    return found.holds ? found.value : CallerRule{};
+  }
 };
 
 /// The parts that an address space needs to keep rows. Immutable but for the rules.
@@ -99,7 +107,8 @@ struct RowCache {
   const CodeChanges& changes;  ///< of what is registered
   const ModuleVersions& modules;
   KeptRules& rules;
-  const AlikeRules* alike = nullptr;  ///< null: each procedure is by itself
+  const AlikeRules* alike = nullptr;     ///< null: each procedure is by itself
+  const UnknownCode* unknown = nullptr;  ///< null: all sources are asked each time
 
   /// True: `hit` is the row at `at`. False: it is not known, or not compact. Either way keep() takes the ticket, for
   /// the row once it is found, or for more that depends on the code. `walked` is the module that the walk met last, or
@@ -107,12 +116,12 @@ struct RowCache {
   bool find(Addr at, ModuleVersion& walked, RulePlace& place, KeptRow& hit, KeepTicket& ticket) const noexcept;
   /// Finds the rule of code alike; none: there is no such rule. If that is wanted, the rule is kept by the address,
   /// too. Precondition: none holds by the address. Needs room on the stack (small_stack_internal.h), and is
-  /// signal-safe. `code` is for the row that find_new() is asked for next.
-  CallerRule find_alike(KeepTicket& ticket, RulePlace& place, AlikeCode& code) const noexcept {
-    return alike && changes.may_count(ticket.at) ? find_shared(ticket, place, code) : CallerRule{};
+  /// signal-safe. `row` is for find_new(), which is called next.
+  CallerRule find_alike(KeepTicket& ticket, RulePlace& place, NewRow& row) const noexcept {
+    return alike && changes.may_count(ticket.at) ? find_shared(ticket, place, row) : CallerRule{};
   }
   /// Finds the row of code alike. False: it is not known, or not compact.
-  bool find_alike(KeepTicket& ticket, RulePlace& place, AlikeCode& code, KeptRow& hit) const noexcept;
+  bool find_alike(KeepTicket& ticket, RulePlace& place, NewRow& row, KeptRow& hit) const noexcept;
   /// Asks the sources of the lookup's address space for the row, and keeps it for code alike.
   RowAnswer find_new(Lookup& lookup, NewRow& out) const noexcept;
   /// Keeps what find_new() found after find() had not. Returns the rule that is kept; none: it is not.
@@ -159,7 +168,7 @@ struct RowCache {
   CallerRule rule_of(const CompactRow& row, RowOrigin origin, KeptBy by) const noexcept;
 
  private:
-  CallerRule find_shared(KeepTicket& ticket, RulePlace& place, AlikeCode& code) const noexcept;
+  CallerRule find_shared(KeepTicket& ticket, RulePlace& place, NewRow& row) const noexcept;
   /// The link does not lead to the entry, or the entry needs more than find() looks at.
   bool find_otherwise(Addr at, ModuleVersion& walked, RulePlace& place, KeptRow& hit,
                       KeepTicket& ticket) const noexcept;

@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #include "jitunwind/unwind_core/kept/compact_row_internal.h"
+#include "jitunwind/unwind_core/kept/row_cache_internal.h"
 #include "jitunwind/unwind_core/kept/row_notes_p.h"
 #include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/sources/guesses/code_pattern_p.h"
+#include "jitunwind/unwind_core/sources/guesses/unknown_code_internal.h"
 #include "jitunwind/unwind_core/sources/sources.h"
 
 namespace jitunwind {
@@ -117,9 +119,11 @@ Found AddressSpace::find_row(Lookup& lookup, FrameRow& out) const noexcept {
 }
 
 [[gnu::hot]] RowAnswer AddressSpace::find_any_row(Lookup& lookup, AnyRow& out) const noexcept {
+  const UnknownCode* const unknown = row_cache ? row_cache->unknown : nullptr;
+  if (unknown && unknown->covers(lookup, *row_cache)) return RowAnswer::none;
   for (const RowSource* source : row_sources)
     if (const RowAnswer answer = source->find_any_row(lookup, out); answer != RowAnswer::none) return answer;
-  return RowAnswer::none;
+  return unknown ? unknown->ask_again(lookup, out) : RowAnswer::none;
 }
 
 Found AddressSpace::find_guess(Lookup& lookup, FrameRow& out) const noexcept {

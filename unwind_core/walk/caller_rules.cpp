@@ -56,9 +56,9 @@ void keep_otherwise(CallerChain& chain, const KeepTicket& ticket, Cursor& before
 }
 
 /// Steps by the rule of code alike. Returns whether it has moved.
-bool step_by_alike(CallerChain& chain, KeepTicket& ticket, AlikeCode& code) noexcept {
+bool step_by_alike(CallerChain& chain, KeepTicket& ticket, NewRow& row) noexcept {
   RulePlace place;
-  const CallerRule rule = chain.rows().find_alike(ticket, place, code);
+  const CallerRule rule = chain.rows().find_alike(ticket, place, row);
   Position position = chain.position();
   if (rule.kept_by() == KeptBy::nothing || chain.step_by(rule, position) != Stop::full) return false;
   chain.go_to(position, place);
@@ -68,12 +68,11 @@ bool step_by_alike(CallerChain& chain, KeepTicket& ticket, AlikeCode& code) noex
 /// Full: it has moved. Outermost: the row says so, which needs no register. Unknown: the row does not help.
 [[gnu::hot]] Stop step_by_row(CallerChain& chain, const Table::Found& known, FrameRow& room) noexcept {
   KeepTicket ticket = chain.ticket(chain.position().at, known);
-  AlikeCode code;
-  if (!known.holds && step_by_alike(chain, ticket, code)) return Stop::full;
   const RowCache& rows = chain.rows();
+  NewRow row(room, &rows.layout);
+  if (!known.holds && step_by_alike(chain, ticket, row)) return Stop::full;
   MemoryWindow window;
   Lookup lookup = lookup_at(chain, ticket.at, window);
-  NewRow row(room, &rows.layout, code);
   const RowAnswer answer = rows.find_new(lookup, row);
   if (answer == RowAnswer::none || answer == RowAnswer::broken) return Stop::unknown;
   if (!row.is_compact && !row.is_compact_but_signed) {

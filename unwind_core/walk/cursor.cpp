@@ -30,12 +30,11 @@ namespace jitunwind {
     count_warm_event(Counter::kept_row_used);
     return stop(StopReason::outermost, {});
   }
-  AlikeCode code;
-  if (KeptRow alike; rows && rows->find_alike(ticket, rule_place_, code, alike) && leave_by(alike.row)) return true;
+  FrameRow room;
+  NewRow row(room, rows ? &rows->layout : nullptr);
+  if (KeptRow alike; rows && rows->find_alike(ticket, rule_place_, row, alike) && leave_by(alike.row)) return true;
 
   Lookup asked = lookup(guesses_);
-  FrameRow room;
-  NewRow row(room, rows ? &rows->layout : nullptr, code);
   RowAnswer answer = rows ? rows->find_new(asked, row) : space_->find_any_row(asked, row);
   if (answer == RowAnswer::none) answer = row.answer(space_->find_guess(asked, row.full));
   if (answer == RowAnswer::none) answer = row.fail(unknown_code());

@@ -311,7 +311,8 @@ void ProcedureIndex::drop_region(const IndexPageNote& note, Part& part) noexcept
 // to it. Its registration number is then larger than any that the walk has met. Whatever a node held before it was made
 // anew leads to such nodes or to the rest of the chain. So falling numbers prove that the walk has not left its chain.
 // The first node, which no number bounds, is known by its cell.
-ProcedureIndex::Answer ProcedureIndex::walk(std::uint64_t cell, unsigned size_class, std::uint64_t pc) const noexcept {
+[[gnu::always_inline]] inline ProcedureIndex::Answer ProcedureIndex::walk(std::uint64_t cell, unsigned size_class,
+                                                                          std::uint64_t pc) const noexcept {
   using Kind = Answer::Kind;
   std::uint64_t newest_left = ~std::uint64_t{0};
   for (std::uint32_t link = link_of(cell); link != 0;) {

@@ -222,12 +222,11 @@ Addr UnwindFrame::start() noexcept {
 Addr UnwindFrame::gp() noexcept { return is_outermost() ? 0 : find_procedure_anew().gp; }
 
 UnwindFrame::Known UnwindFrame::look_anew(const RowCache* rows, KeepTicket ticket) noexcept {
-  AlikeCode code;
-  is_compact_ = rows && rows->find_alike(ticket, rule_place_, code, kept_);
+  NewRow row(*row_, rows ? &rows->layout : nullptr);
+  is_compact_ = rows && rows->find_alike(ticket, rule_place_, row, kept_);
   if (is_compact_) return find_facts(ticket) ? Known::found : look_at_procedure(ticket);
   set_procedure({});
   Lookup asked = lookup();
-  NewRow row(*row_, rows ? &rows->layout : nullptr, code);
   ProcedureInfo procedure;
   row.procedure = &procedure;
   const RowAnswer answer = rows ? rows->find_new(asked, row) : space_->find_any_row(asked, row);

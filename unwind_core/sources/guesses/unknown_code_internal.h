@@ -41,11 +41,10 @@ struct WayOut {
   static Known that_returns(SigningKey key) noexcept { return static_cast<Known>(k_returns + static_cast<int>(key)); }
 };
 
-/// The sources of rows of an address space as one, which notes the code that none of them knows, and does not ask
-/// again; for lookups in a space without a cache of rows it notes nothing. Registering or loading code changes the
-/// generation at once. Changes of other memory are not announced, so that no entry is valid for longer than a moment.
-/// Thread-safe, signal-safe.
-class UnknownCode final : public AnyRowSource {
+/// The code that no source of an address space knows. Registering or loading code changes the generation at once.
+/// Changes of other memory are not announced, so that no entry is valid for longer than a moment. Thread-safe,
+/// signal-safe.
+class UnknownCode {
   static constexpr unsigned k_bits = 8;
   struct Key {
     Addr at;
@@ -56,12 +55,14 @@ class UnknownCode final : public AnyRowSource {
   using Table = std::array<SequencedEntry<Key, WayOut>, std::size_t{1} << k_bits>;
 
   /// `table`: zeros, not touched until an entry is stored. Most processes never store one.
-  constexpr UnknownCode(const AddressSpace& sources, Table& table) noexcept : sources_(sources), table_(table) {}
+  constexpr explicit UnknownCode(Table& table) noexcept : table_(table) {}
 
-  /// None: the lookup says under which version more of the code is kept, if that is possible.
-  RowAnswer find_any_row(Lookup& lookup, AnyRow& out) const noexcept override;
-  Found find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept override;
-  bool was_told_of(Addr at) const noexcept override;
+  /// Whether no source needs to be asked. The lookup says then under which version more of the code is kept.
+  bool covers(Lookup& lookup, const RowCache& rows) const noexcept {
+    return keeps_any_.load(std::memory_order_relaxed) && finds_kept(lookup, rows);
+  }
+  /// Notes that the sources of the lookup's space, which were asked, know nothing; if they still say so.
+  RowAnswer ask_again(Lookup& lookup, AnyRow& out) const noexcept;
 
   /// False: it is not known to be unknown.
   bool find(CodeAddress at, std::uint64_t version, WayOut& out) const noexcept {
@@ -76,15 +77,12 @@ class UnknownCode final : public AnyRowSource {
  private:
   /// The present generation of the place (RowCache::version_of). 0: entries cannot be stored.
   static std::uint64_t version(Addr at, const RowCache& rows) noexcept;
-  /// The generation under which the code is known to be unknown to all sources; 0: it is not.
-  std::uint64_t find_kept(CodeAddress at, const RowCache& rows) const noexcept;
-  RowAnswer ask_again(Lookup& lookup, AnyRow& out) const noexcept;
+  bool finds_kept(Lookup& lookup, const RowCache& rows) const noexcept;
   /// The key of a return address differs, since it is looked up at another instruction. Never 0: that is the key of a
   /// new entry.
   static constexpr Addr key_of(CodeAddress at) noexcept { return at.value() << 1 | (at.is_return_address() ? 1 : 0); }
   Table::value_type& entry_of(CodeAddress at) const noexcept { return table_[table_place(at.value(), k_bits)]; }
 
-  const AddressSpace& sources_;
   Table& table_;
   mutable std::atomic<bool> keeps_any_{false};
 };
