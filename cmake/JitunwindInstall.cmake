@@ -9,6 +9,7 @@
 include(CMakePackageConfigHelpers)
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME jitunwind_dev)
 set(as_library LIBRARY COMPONENT jitunwind_runtime NAMELINK_COMPONENT jitunwind_dev)
+set(generated ${PROJECT_BINARY_DIR}/package)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/jitunwind)
 set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
@@ -44,14 +45,14 @@ set(libunwind_libraries ${JITUNWIND_CROSS_TARGETS})
 list(TRANSFORM libunwind_libraries PREPEND jitunwind_libunwind_)
 list(PREPEND libunwind_libraries jitunwind_libunwind jitunwind_ptrace jitunwind_coredump)
 
-set(own_libraries jitunwind jitunwind_listen)
+set(own_libraries jitunwind_listen)
 if(TARGET jitunwind_eh_static)
   list(APPEND own_libraries jitunwind_eh)
 endif()
 
 # Each kind of library has an export set. The package's configuration reads the set that is asked for.
 foreach(kind IN ITEMS static shared)
-  foreach(name IN ITEMS jitunwind_core jitunwind_uwx LISTS own_libraries libunwind_libraries)
+  foreach(name IN ITEMS jitunwind_core jitunwind jitunwind_uwx LISTS own_libraries libunwind_libraries)
     string(REGEX REPLACE "^jitunwind_" "" export_name ${name})
     set_target_properties(${name}_${kind} PROPERTIES EXPORT_NAME ${export_name}_${kind})
   endforeach()
@@ -61,6 +62,7 @@ foreach(kind IN ITEMS static shared)
   endforeach()
   list(TRANSFORM own_libraries APPEND _${kind} OUTPUT_VARIABLE libraries)
   install(TARGETS ${libraries} jitunwind_c_${kind} EXPORT jitunwind-${kind} ${as_library})
+  install(TARGETS jitunwind_${kind} EXPORT jitunwind-${kind} LIBRARY COMPONENT jitunwind_runtime NAMELINK_SKIP)
   install(TARGETS jitunwind_core_${kind} EXPORT jitunwind-${kind} LIBRARY COMPONENT jitunwind_core
           NAMELINK_COMPONENT jitunwind_dev)
   foreach(name IN LISTS libunwind_libraries)
@@ -71,6 +73,10 @@ foreach(kind IN ITEMS static shared)
   install(TARGETS jitunwind_uwx_${kind} EXPORT jitunwind-${kind} ${as_library})
   install(EXPORT jitunwind-${kind} NAMESPACE jitunwind:: DESTINATION ${package_dir})
 endforeach()
+# Linkers take -ljitunwind for that library and for the core below it, which only programs that call it will need.
+file(WRITE ${generated}/libjitunwind.so
+     "/* GNU ld script */ INPUT(libjitunwind.so.${JITUNWIND_ABI} AS_NEEDED(libjitunwind-core.so.${JITUNWIND_ABI}))\n")
+install(FILES ${generated}/libjitunwind.so DESTINATION ${CMAKE_INSTALL_LIBDIR})
 # Engines load it by its path; nothing links it.
 install(TARGETS jitunwind_itt_shared LIBRARY COMPONENT jitunwind_runtime NAMELINK_SKIP)
 
@@ -112,7 +118,6 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/c DESTINATION ${CMAKE_INSTALL_D
 
 # GDB walks and names registered procedures by this script. GDB looks for it beside the library, and in GDB's own
 # folder, which it trusts, for libraries that are installed below /usr.
-set(generated ${PROJECT_BINARY_DIR}/package)
 set(gdb_script ${PROJECT_SOURCE_DIR}/adapters/gdb_jit/script)
 set(gdb_script_dir ${CMAKE_INSTALL_DATADIR}/jitunwind/gdb)
 install(FILES ${gdb_script}/jitunwind-gdb.py DESTINATION ${gdb_script_dir} COMPONENT jitunwind_runtime)
