@@ -71,7 +71,7 @@ TEST(LibraryRules, ForeignNamesAreNoticed) {
 
 TEST(LibraryRules, SharedLibraryExportsItsOwnNames) {
   expect_only("-D", JITUNWIND_SHARED, {k_own_name, k_well_known}, false);
-  expect_only("-D", JITUNWIND_CORE_SHARED, {k_own_name, k_well_known}, false);
+  expect_only("-D", JITUNWIND_CORE_SHARED, {k_own_name, k_well_known, k_out_of_range}, false);
 }
 
 TEST(LibraryRules, ArchiveDefinesItsOwnNames) {
@@ -281,6 +281,17 @@ TEST(LibraryRules, LibrariesNameWhatTheyUseAndNothingElse) {
     for (const std::string& behind : found_behind(file)) std::erase(unused, behind);
     EXPECT_TRUE(unused.empty()) << file << " needs without using them:\n" << rules::joined(unused);
     EXPECT_TRUE(uses.unnamed.empty()) << file << " does not say who defines\n" << rules::joined(uses.unnamed);
+  }
+}
+
+/// A program in C gets no C++ run-time library by them, preloaded or linked.
+TEST(LibraryRules, RuntimeAndSetjmpNeedTheCoreAlone) {
+  const Pattern allowed(
+      R"(libjitunwind-core\.so\.1|libc\.so\.6|linux-vdso\S*|linux-gate\S*|\S*ld-linux\S*|lib(dl|pthread)\.so\.\d)");
+  for (const std::string file : {JITUNWIND_EH_SHARED, JITUNWIND_SETJMP_SHARED}) {
+    const std::vector<std::string> loaded = first_groups(output_of("ldd '" + file + "'"), R"(\s*(\S+).*\n)");
+    EXPECT_GE(loaded.size(), 3u) << file;
+    for (const std::string& name : loaded) EXPECT_TRUE(matches(name, allowed)) << file << " " << name;
   }
 }
 

@@ -1,9 +1,13 @@
 #include "jitunwind/sdk/exceptions/runtime/unwind_frame_p.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <new>
+#include <optional>
 #include <span>
 #include <type_traits>
 
@@ -74,12 +78,25 @@ class LiveRegisters {
   std::size_t across_calls_ = 0;
 };
 
-/// Made before threads exist: the loader runs this library's initialisers before the program's.
-const LiveRegisters& live_registers() noexcept {
-  static const LiveRegisters registers(*host_arch());
-  return registers;
+/// Made while this library is loaded, or by an exception of a library that is initialised before it. A static variable
+/// of a function would do the same by the C++ run-time library.
+constinit std::optional<LiveRegisters> made_registers;
+enum class Making { not_begun, begun, done };
+constinit std::atomic<Making> making{Making::not_begun};
+
+[[gnu::constructor, gnu::cold]] void make_registers() {
+  Making found = Making::not_begun;
+  if (making.compare_exchange_strong(found, Making::begun)) {
+    made_registers.emplace(*host_arch());
+    making.store(Making::done, std::memory_order_release);
+  }
+  while (making.load(std::memory_order_acquire) != Making::done) ::sched_yield();
 }
-[[gnu::constructor]] void make_live_registers() { (void)live_registers(); }
+const LiveRegisters& live_registers() noexcept {
+  if (making.load(std::memory_order_acquire) != Making::done) [[unlikely]]
+    make_registers();
+  return *made_registers;
+}
 
 std::uint64_t word_at(const void* start, std::int16_t offset) noexcept {
   std::uint64_t word = 0;
