@@ -97,9 +97,10 @@ class SegmentMemory {
   void back_all_ahead() noexcept {
     if (!has_all_pages_ && back_pages(0, bytes_)) backed_.fill(bytes_);
   }
-  /// Says that renew() has made a file that has pages up to the end of this part alone.
+  /// Says that renew() has made a file that has pages up to the end of this part alone. The last one may be the only
+  /// one of its unit.
   void backed_until(Growing part, std::size_t end) noexcept {
-    backed_[static_cast<std::size_t>(part)] = up_to_unit(end);
+    backed_[static_cast<std::size_t>(part)] = end / k_unit * k_unit;
   }
   /// Sets the file's time of change, which writing to memory does not.
   void stamp() const noexcept;

@@ -1,8 +1,9 @@
 // Prints where its code is, and why it is not elsewhere. Then it runs a command, in which PID is this process's number,
 // below functions in a code segment: main, jit_outer, go_on, jit_inner, look. They were appended to a file that was
 // open already. The command "burn" takes time instead, "throw" throws an exception to main, and "names" prints the C
-// library's names of the stack, "seal" seals before, and "grow" makes 3,000 functions before. A second argument starts
-// a thread that adds and releases functions meanwhile.
+// library's names of the stack. Others do something before: "seal" seals, "grow" makes 3,000 functions, and "renew"
+// makes a new file, fills the disk, and does the same. A second argument starts a thread that adds and releases
+// functions meanwhile.
 #include <execinfo.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -10,8 +11,10 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <ctime>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -38,7 +41,7 @@ extern "C" [[gnu::noinline]] void* look(void* argument) {
   (void)::getppid();  // strace shows the stack of this call
   std::string text = command;
   if (text == "throw") throw std::runtime_error("thrown");
-  if (text == "names" || text == "seal" || text == "grow") return print_names(), argument;
+  if (text == "names" || text == "seal" || text == "grow" || text == "renew") return print_names(), argument;
   if (text == "burn") {
     const auto begin = std::clock();
     while (std::clock() - begin < CLOCKS_PER_SEC / 10) {
@@ -64,6 +67,15 @@ static void churn(jitunwind::CodeSegments& segments, const std::atomic<bool>& en
     jitunwind::Addr& start = starts[(i * i + i / 7) % starts.size()];
     if (start != 0) (void)segments.release(start);
     start = commit_frame(segments, "churned_" + std::to_string(i), 25 + i % 200);
+  }
+}
+
+/// Commits once more when the segment's file is old enough for another one.
+static void renew(jitunwind::CodeSegments& segments) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(120));
+  commit_frame(segments, "renews");
+  std::ofstream filler(segments.status().folder + "/../filler", std::ios::binary);
+  while (filler << std::string(4096, 'x') << std::flush) {
   }
 }
 
@@ -94,7 +106,8 @@ int main(int argc, char** argv) {
     const jitunwind::Status sealed = segments.seal();
     std::puts(sealed ? "sealed" : sealed.error().what);
   }
-  if (command == std::string("grow")) grow(segments);
+  if (command == std::string("renew")) renew(segments);
+  if (command == std::string("grow") || command == std::string("renew")) grow(segments);
   std::atomic<bool> ends{argc <= 2};
   std::thread other([&] { churn(segments, ends); });
   try {
