@@ -249,9 +249,9 @@ bool Segment::publish_symbol(Index index, std::uint64_t size, std::string_view n
   std::uint64_t first_word = 0;
   std::memcpy(&first_word, &symbol, sizeof first_word);
   const std::size_t at = layout_.symbol(index);
-  store(at, first_word);
-  store(at + offsetof(Elf64_Sym, st_value), std::uint64_t{layout_.text_address + function.at});
   store(at + offsetof(Elf64_Sym, st_size), size);
+  store(at + offsetof(Elf64_Sym, st_value), std::uint64_t{layout_.text_address + function.at});
+  store(at, first_word);
   return true;
 }
 
@@ -279,9 +279,8 @@ void Segment::withdraw_one(Index index) noexcept {
   Function& function = functions_[index];
   function.is_published = false;
   const std::size_t symbol = layout_.symbol(index);
-  store(symbol + offsetof(Elf64_Sym, st_size), std::uint64_t{0});
-  store(symbol + offsetof(Elf64_Sym, st_value), std::uint64_t{0});
   store(symbol, k_no_symbol);
+  store(symbol + offsetof(Elf64_Sym, st_value), std::uint64_t{0});
   store_search_entry(index, layout_.no_frame);
   note_change();
   if (function.frames.size == 0) return;

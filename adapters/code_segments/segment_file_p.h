@@ -70,8 +70,10 @@ struct SegmentLayout {
 
 inline constexpr std::uint16_t k_text_section = 6;
 /// The first word of a symbol that is none: without name, section and type. Local symbols precede all others (gABI,
-/// chapter 4 "Symbol Table"), so it is global.
-inline constexpr std::uint64_t k_no_symbol = std::uint64_t{ELF64_ST_INFO(STB_GLOBAL, STT_NOTYPE)} << 32;
+/// chapter 4 "Symbol Table"), so it is global; dladdr() would take its address for that of a function if it were not
+/// hidden.
+inline constexpr std::uint64_t k_no_symbol =
+    std::uint64_t{ELF64_ST_INFO(STB_GLOBAL, STT_NOTYPE)} << 32 | std::uint64_t{STV_HIDDEN} << 40;
 // The least room for a function in the tables. They have so much for each: call frame information of two entries, and a
 // name.
 inline constexpr std::size_t k_frames_of_function = 112, k_name_of_function = 48;

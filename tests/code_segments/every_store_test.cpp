@@ -10,10 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "jitunwind/unwind_core/sources/cfi/cfi.h"
 #include "jitunwind/unwind_core/uncancelled_internal.h"
-#include "tests/code_segments/small_segment.h"
-#include "tests/code_segments/symbols_of.h"
+#include "tests/code_segments/segment_readers.h"
 #include "tests/registry/every_instruction.h"
 
 namespace jitunwind::test {
@@ -22,28 +20,16 @@ namespace {
 using namespace std::string_literals;
 
 /// Asks the readers of this process, and keeps every state of the file.
-class Readers {
+class Readers : public SegmentReaders {
  public:
-  struct Known {
-    Addr start = 0;
-    std::string name, other;
-  };
   struct State {
     std::vector<std::byte> bytes;
-    std::vector<Known> known;
-    Known changing;
+    std::vector<Known> known, changing;
   };
 
-  explicit Readers(SmallSegment& small) : small_(small) {
+  explicit Readers(SmallSegment& small) : SegmentReaders(small) {
     states_.reserve(4096);
     see();
-  }
-
-  /// A function that everyone knows before and after the change.
-  void expect_known(Segment::Index index, const char* name) { known_.push_back({start(index), name, ""}); }
-  /// A function that is known or not, and that has one of two names.
-  void expect_changing(Segment::Index index, const char* name, const char* other = "") {
-    changing_ = {start(index), name, other};
   }
 
   static void visit(void* self) { static_cast<Readers*>(self)->see(); }
@@ -56,13 +42,10 @@ class Readers {
     if (is_new_state()) look();
   }
 
-  const char* wrong = nullptr;  ///< the first wrong answer
   std::size_t instructions = 0;
-  std::size_t known_by_name = 0, known_by_frame = 0;
   const std::vector<State>& states() const { return states_; }
 
  private:
-  Addr start(Segment::Index index) const { return small_.segment->start((*small_.segment)[index]); }
   std::span<const std::byte> tables() const {
     return {small_.segment->memory().writable(), small_.layout.frames + 4096};
   }
@@ -71,9 +54,6 @@ class Readers {
     if (!states_.empty() && std::equal(now.begin(), now.end(), states_.back().bytes.begin())) return false;
     states_.push_back({{now.begin(), now.end()}, known_, changing_});
     return true;
-  }
-  void expect(bool right, const char* what) {
-    if (!right && wrong == nullptr) wrong = what;
   }
 
   /// Readers of other processes go from a line of /proc/PID/maps to the file of its name.
@@ -98,47 +78,6 @@ class Readers {
     expect(::stat(small_.segment->memory().path().c_str(), &status) == 0, "the library has no file");
   }
 
-  void look() {
-    for (const Known& known : known_) {
-      const char* const name = symbol_at(known.start + 1);
-      expect(name != nullptr && name == known.name, "dladdr() names another function wrongly");
-      expect(search_(known.start + 1) == known.start, "libgcc_s finds another function wrongly");
-    }
-    if (changing_.start != 0) {
-      const char* const name = symbol_at(changing_.start + 1);
-      const bool is_right = name == nullptr || name == changing_.name || name == changing_.other;
-      expect(is_right, "dladdr() names the function wrongly");
-      const Addr function = search_(changing_.start + 1);
-      expect(function == 0 || function == changing_.start, "libgcc_s finds the function wrongly");
-      known_by_name += name != nullptr;
-      known_by_frame += function != 0;
-    }
-    read_in_order();
-  }
-
-  /// Reads the section from its begin to its end, as debuggers do.
-  void read_in_order() {
-    const Addr begin = small_.segment->memory().image() + small_.layout.frames;
-    const auto* const bytes = reinterpret_cast<const std::byte*>(as_pointer(begin));
-    SectionView view({{bytes, small_.layout.frames_bytes}, begin});
-    const CfiContext context{.arch = local_space().arch};
-    FdeScan scan(view, context, {begin, begin + small_.layout.frames_bytes});
-    std::size_t of_known = 0;
-    for (Fde fde;;) {
-      const Result<bool> next = scan.next(fde);
-      expect(static_cast<bool>(next), "the section is not whole");
-      if (!next || !*next) break;
-      for (const Known& known : known_) of_known += fde.range.begin == known.start && fde.range.size() != 0;
-      if (fde.range.begin == changing_.start && fde.range.size() != 0)
-        expect(fde.range.size() == sizeof FrameCode::k_bytes, "an entry of another size");
-    }
-    expect(of_known == known_.size(), "an entry is missing");
-  }
-
-  SmallSegment& small_;
-  const LibgccSearch search_;
-  std::vector<Known> known_;
-  Known changing_{};
   std::vector<State> states_;
 };
 
@@ -152,12 +91,14 @@ void expect_named_in(const std::string& path, const Readers::State& state, const
     return std::string(text.data());
   };
   std::string command = "eu-addr2line -S -e " + path;
-  for (const Readers::Known& known : state.known) command += in_file(known);
-  const auto lines = lines_of(output_of(command + in_file(state.changing)));  // two for each
+  for (const auto* const functions : {&state.known, &state.changing})
+    for (const Readers::Known& function : *functions) command += in_file(function);
+  const auto lines = lines_of(output_of(command));  // two for each
   for (std::size_t i = 0; i < state.known.size(); ++i) EXPECT_EQ(lines[2 * i], state.known[i].name + "+0x1"s) << path;
-  const std::string& name = lines[2 * state.known.size()];
-  if (state.changing.start != 0 && name.find("()+0x") != 0) {
-    EXPECT_TRUE(name == state.changing.name + "+0x1"s || name == state.changing.other + "+0x1"s)
+  for (std::size_t i = 0; i < state.changing.size(); ++i) {
+    const Readers::Known& changing = state.changing[i];
+    const std::string& name = lines[2 * (state.known.size() + i)];
+    EXPECT_TRUE(name.find("()+0x") == 0 || name == changing.name + "+0x1"s || name == changing.other + "+0x1"s)
         << path << ": " << name;
   }
 }
