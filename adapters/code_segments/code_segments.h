@@ -113,7 +113,7 @@ class CodeSegments {
   static CodeSegments* of_environment() noexcept;
 
  private:
-  struct State;
+  struct [[gnu::visibility("hidden")]] State;  // several copies of this library in one process share no variable
   Status commit_marks(MarkRecorder& marks, const Code& code) noexcept;
 
   State* const state_;  // null: there was no memory

@@ -1,6 +1,7 @@
 // Code in segments when processes fork, exit and are killed, and without any folder for files.
 #include <gtest/gtest.h>
 
+#include <dlfcn.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -241,6 +242,40 @@ TEST(CodeSegmentsProcess, NothingIsPublishedWhereLibrariesCannotBeOpened) {
                        return why == "the dynamic linker does not open the file" ? 0 : 4;
                      }),
             0);
+}
+
+/// Each copy of this library has a file of its own in the process's folder, and goes with it.
+TEST(CodeSegmentsProcess, CopiesOfThisLibraryShareAFolder) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(in_child(folder.path(),
+                     []() -> int {
+                       using Commit = Addr (*)(const char* name);
+                       std::vector<Commit> copies;
+                       for (const char* const file : {JITUNWIND_COPY, JITUNWIND_OTHER_COPY}) {
+                         void* const copy = ::dlopen(file, RTLD_NOW | RTLD_LOCAL);
+                         if (copy == nullptr) return std::puts(::dlerror()), 1;
+                         copies.push_back(reinterpret_cast<Commit>(::dlsym(copy, "commit_in_copy")));
+                       }
+                       const auto names = [&](const std::string& name) {
+                         for (const Commit commit : copies) {
+                           const Addr start = commit(name.c_str());
+                           if (symbol_at(start) != name || LibgccSearch()(start + 1) != start ||
+                               call(start, k_identity, &copies) != &copies)
+                             return false;
+                         }
+                         return true;
+                       };
+                       if (!names("one") || !names("two")) return 2;
+                       if (folders_in(std::getenv("JITUNWIND_CODE_DIR")) != 1) return 3;
+                       const pid_t child = ::fork();
+                       if (child == 0) std::exit(names("child's") ? 0 : 1);
+                       int status = 0;
+                       ::waitpid(child, &status, 0);
+                       if (status != 0) return 4;
+                       std::exit(names("three") ? 0 : 5);
+                     }),
+            0);
+  EXPECT_EQ(folders_in(folder.path()), 0u);
 }
 
 /// A filter refuses what every file needs. The code runs, and the status says why nobody sees it.

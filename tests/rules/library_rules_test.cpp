@@ -230,6 +230,13 @@ const std::set<std::string>& names_defined_in(const std::string& file) {
   return at->second;
 }
 
+/// The dynamic linker has one of each unique name for all copies of this library in a process, also of unlike releases.
+TEST(LibraryRules, CopiesShareNoVariable) {
+  for (const std::string file : k_shared_libraries)
+    for (const std::string& name : first_groups(output_of("nm -D --defined-only '" + file + "'"), R"( u ([^\s@]+))"))
+      EXPECT_TRUE(matches(name, Pattern(R"(.*\dk_\w+E)"))) << file << ": " << name << " is no constant";
+}
+
 struct Uses {
   std::vector<std::string> unused;   ///< libraries that define nothing of what is used
   std::vector<std::string> unnamed;  ///< names that no needed library defines
