@@ -21,8 +21,8 @@ void CodeSegments::State::enter(Place room, AddrRange code, std::span<const std:
     refuse({ErrorCode::too_deep, code.begin, "the segment's tables have no room for it"});
 }
 
-void CodeSegments::State::finish(Place room, Registration& registration) noexcept {
-  room.function().registered = registration.release();
+void CodeSegments::State::finish(Place room, unw_dyn_info_t* procedure) noexcept {
+  room.function().registered = procedure;
   room.function().state = Segment::Function::State::committed;
   ++committed;
   end_writing(room);
@@ -31,8 +31,7 @@ void CodeSegments::State::finish(Place room, Registration& registration) noexcep
 void CodeSegments::State::end_writing(Place room) noexcept {
   if (std::exchange(room.function().is_open, false)) --room.segment->open;
   renew_if_it_is_time(*room.segment);
-  is_some_full = is_some_full || is_full(*room.segment);
-  work_ahead();
+  if (is_full(*room.segment)) is_some_full = true, work_ahead();
 }
 
 namespace {
@@ -94,6 +93,8 @@ class FramePublisher final : public FdeReceiver {
   std::optional<Addr> outrun_;  // the code from which on another thread took the place meanwhile
 };
 
+AddrRange range_of(const unw_dyn_info_t& procedure) noexcept { return {procedure.start_ip, procedure.end_ip}; }
+
 /// The end of the registered procedure there; `at` if there is none.
 Addr end_of_procedure(Addr at) noexcept {
   const ProcedureHold hold(at);
@@ -103,12 +104,12 @@ Addr end_of_procedure(Addr at) noexcept {
 }  // namespace
 
 bool CodeSegments::State::publish_known(Place room, std::string_view name, const KnownFrames::Key& key,
-                                        Registration& registration) noexcept {
+                                        unw_dyn_info_t* procedure) noexcept {
   const SegmentsLock lock;
   const std::span<const std::byte> frames = known_frames.find(key);
   if (frames.empty()) return false;
-  enter(room, registration.range(), frames, name);
-  finish(room, registration);
+  enter(room, range_of(*procedure), frames, name);
+  finish(room, procedure);
   return true;
 }
 
@@ -135,17 +136,21 @@ void CodeSegments::State::publish_encoded(Place room, AddrRange code, std::vecto
   refuse({ErrorCode::out_of_memory, code.begin, "no memory for call frame information"});
 }
 
-void CodeSegments::State::publish(Place room, std::string_view name, KnownFrames::Key key,
-                                  Registration& registration) noexcept {
+void CodeSegments::State::publish(Place room, std::string_view name, const KnownFrames::Key& key,
+                                  unw_dyn_info_t* procedure) noexcept {
   Line known_name;
   known_name.foreign(name);
-  if (publish_known(room, known_name.view(), key, registration)) return;
-  KnownFrames::Entry encoded{std::move(key), {}};
-  if (!has_frames_of_its_shape(registration.range().begin)) encoded.key = {};
-  publish_encoded(room, registration.range(), encoded.key.shape ? &encoded.frames : nullptr);
-  if (encoded.frames.empty()) return;
+  if (publish_known(room, known_name.view(), key, procedure)) return;
+  KnownFrames::Entry encoded;  // destroyed without the lock
+  const bool serve_others = key.shape != nullptr && has_frames_of_its_shape(procedure->start_ip);
+  publish_encoded(room, range_of(*procedure), serve_others ? &encoded.frames : nullptr);
   const SegmentsLock lock;
-  known_frames.swap(encoded);
+  if (!encoded.frames.empty()) {
+    encoded.shape = *key.shape;
+    encoded.size = key.size;
+    known_frames.swap(encoded);
+  }
+  finish(room, procedure);
 }
 
 Status CodeSegments::State::publish(AddrRange code) noexcept {
@@ -166,7 +171,7 @@ Status CodeSegments::State::publish(AddrRange code) noexcept {
 }
 
 template <class Register>
-Status CodeSegments::State::commit(const Code& code, std::string_view name, KnownFrames::Key key,
+Status CodeSegments::State::commit(const Code& code, std::string_view name, const KnownFrames::Key& key,
                                    Register register_it) noexcept {
   Place place;
   {
@@ -188,11 +193,11 @@ Status CodeSegments::State::commit(const Code& code, std::string_view name, Know
     return registered.error();
   }
   unw_dyn_info_t* const procedure = registered->release();
-  *registered = Registration::adopt(procedure);
-  if (place.segment->is_published()) publish(place, name, std::move(key), *registered);
-  if (*registered) {
+  if (place.segment->is_published()) {
+    publish(place, name, key, procedure);
+  } else {
     const SegmentsLock lock;
-    finish(place, *registered);
+    finish(place, procedure);
   }
   if (observers.any()) tell_registered({&procedure, 1});
   return Done{};

@@ -110,9 +110,8 @@ bool SegmentMemory::back_pages(std::size_t from, std::size_t to) noexcept {
   return ::madvise(view_ + from, std::min(to, bytes_) - from, k_populate_write) == 0;
 }
 
-bool SegmentMemory::back(Growing part, std::size_t begin, std::size_t end) noexcept {
+bool SegmentMemory::back_more(Growing part, std::size_t begin, std::size_t end) noexcept {
   std::size_t& backed = backed_[static_cast<std::size_t>(part)];
-  if (has_all_pages_ || end <= backed) return true;
   if (!back_pages(std::max(backed, begin / k_unit * k_unit), up_to_unit(end))) return false;
   backed = up_to_unit(end);
   return true;

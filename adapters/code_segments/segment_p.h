@@ -92,7 +92,9 @@ class SegmentMemory {
   static void remove_former(const std::string& name) noexcept;
   /// Gives the file pages from the begin of a part to its end, both offsets, if it has none yet. False: the disk has no
   /// room for them. Precondition: not is_sealed().
-  bool back(Growing part, std::size_t begin, std::size_t end) noexcept;
+  bool back(Growing part, std::size_t begin, std::size_t end) noexcept {
+    return has_all_pages_ || end <= backed_[static_cast<std::size_t>(part)] || back_more(part, begin, end);
+  }
   /// Gives it all pages, if the disk has room for them.
   void back_all_ahead() noexcept {
     if (!has_all_pages_ && back_pages(0, bytes_)) backed_.fill(bytes_);
@@ -120,6 +122,7 @@ class SegmentMemory {
   static constexpr std::size_t k_unit = 16384;  // a page, or several
   static constexpr std::size_t up_to_unit(std::size_t at) noexcept { return (at + k_unit - 1) / k_unit * k_unit; }
   bool back_pages(std::size_t from, std::size_t to) noexcept;
+  bool back_more(Growing part, std::size_t begin, std::size_t end) noexcept;
   Status back_begins(const SegmentLayout& layout, int file) noexcept;
   Status give_size(int file) const noexcept;
   Status back_all(int file) noexcept;

@@ -33,35 +33,35 @@ class KnownFrames {
  public:
   /// The words that the frames depend on.
   struct Key {
-    FrameShape shape{};  ///< empty: these frames are no other's
+    const FrameShape* shape = nullptr;  ///< null: these frames are no other's
     std::uint64_t size = 0;
-    friend bool operator==(const Key&, const Key&) noexcept = default;
   };
   struct Entry {
-    Key key{};
+    FrameShape shape{};
+    std::uint64_t size = 0;
     std::vector<std::byte> frames{};
   };
 
-  /// Code with handlers has pointers of its own.
+  /// Refers to the description. Code with handlers has pointers of its own.
   static Key key_of(const Description& description, const Code& code) noexcept {
     const bool is_plain = description.format() == UNW_INFO_FORMAT_DYNAMIC && description.personality() == 0 &&
-                          description.lsda() == 0 && code.lsda == 0;
-    return is_plain ? Key{description.shape(), code.size} : Key{};
+                          description.lsda() == 0 && code.lsda == 0 && description.shape();
+    return {is_plain ? &description.shape() : nullptr, code.size};
   }
 
   /// Empty: they are not known.
   std::span<const std::byte> find(const Key& key) const noexcept {
-    if (!key.shape) return {};
-    const Entry& entry = entries_[slot(key)];
-    return entry.key == key ? std::span(entry.frames) : std::span<const std::byte>();
+    if (key.shape == nullptr) return {};
+    const Entry& entry = entries_[slot(*key.shape, key.size)];
+    return entry.shape == *key.shape && entry.size == key.size ? std::span(entry.frames) : std::span<const std::byte>();
   }
   /// Swaps the entry with the one in its place, which is destroyed without the lock: shapes have one of their own.
-  void swap(Entry& entry) noexcept { std::swap(entries_[slot(entry.key)], entry); }
+  void swap(Entry& entry) noexcept { std::swap(entries_[slot(entry.shape, entry.size)], entry); }
 
  private:
   static constexpr unsigned k_bits = 8;
-  static std::size_t slot(const Key& key) noexcept {
-    return table_place(hash_with(reinterpret_cast<std::uintptr_t>(key.shape.regions()), key.size), k_bits);
+  static std::size_t slot(const FrameShape& shape, std::uint64_t size) noexcept {
+    return table_place(hash_with(reinterpret_cast<std::uintptr_t>(shape.regions()), size), k_bits);
   }
 
   std::array<Entry, std::size_t{1} << k_bits> entries_{};
@@ -157,7 +157,7 @@ struct CodeSegments::State {
   void leave_list() noexcept;
   void refuse(const Error& error) noexcept { ++refused, latest_refusal = error; }
   void enter(Place room, AddrRange code, std::span<const std::byte> frames, std::string_view name) noexcept;
-  void finish(Place room, Registration& registration) noexcept;
+  void finish(Place room, unw_dyn_info_t* procedure) noexcept;
   void end_writing(Place room) noexcept;
 
   // These must not have it.
@@ -170,10 +170,11 @@ struct CodeSegments::State {
   Status release(Addr start, Opened& unused) noexcept;
   Opened open_published(SegmentLayout& layout, const std::string& place);
   template <class Register>
-  Status commit(const Code& code, std::string_view name, KnownFrames::Key key, Register register_it) noexcept;
-  void publish(Place room, std::string_view name, KnownFrames::Key key, Registration& registration) noexcept;
+  Status commit(const Code& code, std::string_view name, const KnownFrames::Key& key, Register register_it) noexcept;
+  // The procedure is the room's when these return; the second one returns false if it has done nothing.
+  void publish(Place room, std::string_view name, const KnownFrames::Key& key, unw_dyn_info_t* procedure) noexcept;
   bool publish_known(Place room, std::string_view name, const KnownFrames::Key& key,
-                     Registration& registration) noexcept;
+                     unw_dyn_info_t* procedure) noexcept;
   /// `first`: gets the frames of the code at the room's start; or null.
   void publish_encoded(Place room, AddrRange code, std::vector<std::byte>* first) noexcept;
   void seal_full() noexcept;
