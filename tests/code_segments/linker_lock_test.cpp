@@ -117,6 +117,7 @@ TEST(LinkersLock, NoSegmentIsOpenedOrClosedByWhoeverHasTheList) {
   ::alarm(60);
   iterate([&] {
     other.emplace();
+    EXPECT_TRUE(segments.seal());
     use(segments, 40);                                                   // opens some
     for (const Addr start : kept) EXPECT_TRUE(segments.release(start));  // closes one
   });

@@ -244,6 +244,56 @@ TEST(CodeSegmentsProcess, NothingIsPublishedWhereLibrariesCannotBeOpened) {
             0);
 }
 
+/// A filter refuses one call of those that publishing makes. The code runs in any case, and nobody is told that it is
+/// published if it is not.
+TEST(CodeSegmentsProcess, NothingIsPublishedInPartWhereACallIsRefused) {
+  for (const int call_number : {SYS_openat, SYS_mkdirat, SYS_fstat, SYS_fchmod, SYS_ftruncate, SYS_fallocate, SYS_read,
+                                SYS_pread64, SYS_pwrite64, SYS_getdents64, SYS_readlinkat, SYS_utimensat, SYS_renameat2,
+                                SYS_clone, SYS_gettid, SYS_clock_gettime}) {
+    const TemporaryFolder folder;
+    EXPECT_EQ(in_child(folder.path(),
+                       [&] {
+                         if (!refuse({static_cast<unsigned>(call_number)}, EPERM)) return 1;
+                         CodeSegments segments({.text_bytes = 65536, .functions = 4});
+                         std::vector<Addr> starts;
+                         for (int i = 0; i < 10; ++i) starts.push_back(commit_frame(segments, "seen"));
+                         const bool is_sealed = static_cast<bool>(segments.seal());
+                         const CodeSegmentsStatus status = segments.status();
+                         if (status.functions != 10) return 2;
+                         if ((status.published != 10 || !is_sealed) && status.refused == 0) return 3;
+                         std::size_t seen = 0;
+                         for (const Addr start : starts) {
+                           if (call(start, k_identity, &starts) != &starts) return 4;
+                           const char* const name = symbol_at(start);
+                           seen += name != nullptr && std::string(name) == "seen" && LibgccSearch()(start + 1) == start;
+                         }
+                         if (seen != status.published) return 5;
+                         for (const Addr start : starts)
+                           if (!segments.release(start)) return 6;
+                         return 0;
+                       }),
+              0)
+        << call_number;
+  }
+}
+
+/// A file that somebody cuts has no pages for the code, as that of any library. Code elsewhere goes on.
+TEST(CodeSegmentsProcess, FilesThatAreCutTakeTheirCode) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(in_child(folder.path(),
+                     [&] {
+                       ::signal(SIGBUS, [](int) { ::_exit(0); });
+                       CodeSegments cut, whole;
+                       const Addr gone = commit_frame(cut, "gone"), stays = commit_frame(whole, "stays");
+                       Dl_info info{};
+                       if (::dladdr(as_pointer(gone), &info) == 0 || ::truncate(info.dli_fname, 0) != 0) return 1;
+                       if (call(stays, k_identity, &cut) != &cut || symbol_at(stays) != std::string("stays")) return 2;
+                       call(gone, k_identity, &cut);
+                       return 3;
+                     }),
+            0);
+}
+
 /// Each copy of this library has a file of its own in the process's folder, and goes with it.
 TEST(CodeSegmentsProcess, CopiesOfThisLibraryShareAFolder) {
   const TemporaryFolder folder;
