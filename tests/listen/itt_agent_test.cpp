@@ -12,6 +12,7 @@
 #include "tests/builders/registered_code.h"
 #include "tests/listen/method_load.h"
 #include "tests/support/counted_allocations.h"
+#include "tests/support/failing_memory.h"
 
 extern "C" unsigned Initialize();
 extern "C" int NotifyEvent(int event, void* data);
@@ -63,12 +64,11 @@ TEST(IttAgent, HearsOfManyThreadsAndInForkedChildren) {
     load.address = 0x5'0000'0000 + 0x40 * (method % 512);
     EXPECT_EQ(NotifyEvent(k_loaded, &load), 1);
   };
-  std::thread thread([&] {
-    for (std::uint32_t method = 0; !stop; ++method) tell(method);
-  });
+  AllocatingThreads allocating(1);
+  std::thread thread([&] { allocating.run_until(stop, [&, method = 0u]() mutable { tell(method++); }); });
   int status = 0;
   for (int i = 0; i < 60 && status == 0; ++i) {
-    const pid_t child = ::fork();
+    const pid_t child = allocating.fork();
     if (child == 0) {
       ::alarm(5);
       for (std::uint32_t method = 0; method < 10; ++method) tell(method);

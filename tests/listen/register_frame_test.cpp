@@ -27,6 +27,7 @@
 #include "tests/listen/told_frame.h"
 #include "tests/listen/told_section.h"
 #include "tests/support/command.h"
+#include "tests/support/failing_memory.h"
 
 namespace jitunwind::test {
 namespace {
@@ -430,20 +431,22 @@ TEST(RegisterFrame, IsTakenBackWhileAnotherThreadForgets) {
 
 TEST(RegisterFrame, TakesCallsOfManyThreadsAndForks) {
   std::atomic<bool> stop{false};
+  AllocatingThreads allocating(3);
   std::vector<std::thread> threads;
-  for (unsigned t = 0; t < 3; ++t) {
-    threads.emplace_back([&stop, t] {
-      const auto frames = section_of(5, k_code + 0x10000 * t);
-      const void* const begin = at(frames->placed().begin);
-      while (!stop) {
+  std::vector<decltype(section_of(5))> sections;
+  for (unsigned t = 0; t < 3; ++t) sections.push_back(section_of(5, k_code + 0x10000 * t));
+  for (const auto& frames : sections) {
+    threads.emplace_back([&stop, &allocating, begin = at(frames->placed().begin)] {
+      allocating.run_until(stop, [&] {
         __register_frame(begin);
         __deregister_frame(begin);
-      }
+      });
     });
   }
   for (int i = 0; i < 50; ++i) {
-    const pid_t child = fork();
+    const pid_t child = allocating.fork();
     if (child == 0) {
+      ::alarm(60);
       const auto frames = section_of(5, k_code + 0x100000);
       const void* const begin = at(frames->placed().begin);
       __register_frame(begin);

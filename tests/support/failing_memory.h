@@ -2,7 +2,12 @@
 // which have functions of their own. Link failing_memory.cpp.
 #pragma once
 
+#include <unistd.h>
+
+#include <atomic>
 #include <cstddef>
+#include <latch>
+#include <thread>
 
 namespace jitunwind::test {
 
@@ -26,5 +31,40 @@ inline constexpr bool k_is_sanitized = true;
 #else
 inline constexpr bool k_is_sanitized = false;
 #endif
+
+/// Keeps forks apart from threads that allocate, with sanitizers alone: gcc 12's AddressSanitizer holds no lock of its
+/// allocator at fork(), so that a child waits for ever for one that another thread had. The C library does hold them.
+class AllocatingThreads {
+ public:
+  explicit AllocatingThreads(int threads) : begun_(threads) {}
+
+  /// Does `work`, which allocates, until `stop`. A thread does nothing else, as its start allocates, too.
+  template <typename Work>
+  void run_until(const std::atomic<bool>& stop, Work work) {
+    begun_.count_down();
+    while (!stop) {
+      for (++at_work_; k_is_sanitized && forks_; ++at_work_) {
+        --at_work_;
+        while (forks_) std::this_thread::yield();
+      }
+      work();
+      --at_work_;
+    }
+  }
+  /// fork() when all threads have begun, and between two runs of each.
+  pid_t fork() {
+    begun_.wait();
+    forks_ = true;
+    while (k_is_sanitized && at_work_ != 0) std::this_thread::yield();
+    const pid_t child = ::fork();
+    forks_ = false;
+    return child;
+  }
+
+ private:
+  std::latch begun_;
+  std::atomic<int> at_work_{0};
+  std::atomic<bool> forks_{false};
+};
 
 }  // namespace jitunwind::test
