@@ -20,6 +20,11 @@ namespace {
 
 std::string own_map() { return "/tmp/perf-" + std::to_string(::getpid()) + ".map"; }
 
+/// Removes a map or a folder of that name, which an earlier process with this number may have left.
+void remove_own_map() {
+  if (::unlink(own_map().c_str()) != 0) ::rmdir(own_map().c_str());
+}
+
 /// Runs in a child; returns its exit status.
 int in_child(const std::function<int()>& work) {
   const pid_t child = ::fork();
@@ -87,6 +92,7 @@ TEST(PerfProcesses, LinksAreNotFollowedAndOldFilesAreReplaced) {
   const TemporaryFolder folder;
   const std::string target = folder / "target", dump = folder / ("jit-" + std::to_string(::getpid()) + ".dump");
   { std::ofstream(target) << "mine\n"; }
+  remove_own_map();
   ASSERT_EQ(::symlink(target.c_str(), own_map().c_str()), 0);
   { std::ofstream(dump) << "old"; }
   const std::array<timespec, 2> long_ago{{{1000, 0}, {1000, 0}}};
@@ -98,7 +104,7 @@ TEST(PerfProcesses, LinksAreNotFollowedAndOldFilesAreReplaced) {
   EXPECT_EQ(loaded_by_dump(dump).size(), 1u);
   EXPECT_EQ(content_of(target), "mine\n");
   ASSERT_TRUE(detach_perf());
-  ::unlink(own_map().c_str());
+  remove_own_map();
   // A map that an engine of this process has begun is continued; its dump is its own.
   { std::ofstream(own_map()) << "1000 10 of_an_engine\n"; }
   testing::internal::CaptureStderr();
@@ -112,6 +118,7 @@ TEST(PerfProcesses, LinksAreNotFollowedAndOldFilesAreReplaced) {
 }
 
 TEST(PerfProcesses, NothingIsAttachedWithoutAFile) {
+  remove_own_map();
   ASSERT_EQ(::mkdir(own_map().c_str(), 0700), 0);
   testing::internal::CaptureStderr();
   const Status attached = attach_perf({.folder = "/nowhere"});
@@ -119,7 +126,7 @@ TEST(PerfProcesses, NothingIsAttachedWithoutAFile) {
   EXPECT_EQ(attached.error().code, ErrorCode::io);
   EXPECT_FALSE(perf_statistics().attached);
   EXPECT_NE(testing::internal::GetCapturedStderr().find("/nowhere/jit-"), std::string::npos);
-  ::rmdir(own_map().c_str());
+  remove_own_map();
 }
 
 }  // namespace
