@@ -219,6 +219,8 @@ static void announce_lines(void) {
   for (size_t i = 0; i + 19 < size; ++i) found += memcmp(text + i, "source_of_twice.toy", 19) == 0;
   printf("in the dump: %d\n", found > 0);
   remove(path);
+  snprintf(path, sizeof path, "/tmp/perf-%d.map", (int)getpid());
+  printf("a map: %d\n", remove(path) == 0);
 }
 
 static void announce_in_children(const char* path) {
