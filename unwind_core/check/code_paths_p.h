@@ -34,6 +34,7 @@ class CodePaths {
   std::uint32_t judged_end() const noexcept;
   /// The number of bytes that could be read.
   std::size_t size() const noexcept { return bytes_.size(); }
+  bool has_tables() const noexcept { return !table_jumps_.empty(); }
   std::uint32_t length_at(std::uint32_t offset) const noexcept { return shapes_[offset] & k_length; }
 
  private:
