@@ -1,11 +1,11 @@
 // The check of descriptions: the FDEs of a library that this process has loaded, and a shape that is registered.
 //
-//   check_fdes/compared   every FDE of the C++ library is checked, in the order of its .eh_frame; an item is an FDE
-//   check_fdes/read       its rows and its instructions are read, and nothing else
-//   check_shape/compared  a registered procedure of seven instructions
-//   check_shape/unchecked it is registered and cancelled
-//   check_shape/registered the same with JITUNWIND_CHECK; its code is new each time
-//   check_shape/again     the same code each time
+//   check_fdes/compared     every FDE of the C++ library is checked, in the order of its .eh_frame; an item is an FDE
+//   check_fdes/read         its rows and its instructions are read, and nothing else
+//   check_shape/compared    a registered procedure of seven instructions
+//   check_shape/unchecked   it is registered and cancelled
+//   check_shape/registered  the same with JITUNWIND_CHECK; its code is new each time
+//   check_shape/again       the same code each time
 #include <benchmark/benchmark.h>
 
 #include <cstdint>

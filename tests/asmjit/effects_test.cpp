@@ -1,6 +1,6 @@
-// What asmjit's instructions change, by the two readers of effects: the adapter's, which reads operands, and that of
-// the CPU's table, which reads bytes and which the check of descriptions and guesses use. Every instruction that
-// asmjit encodes with some operands is compared.
+// The two readers of instructions' effects agree: the adapter's, which reads asmjit's operands, and that of the CPU's
+// table, which reads bytes. The check of descriptions and guesses use the second one. Every instruction that asmjit
+// encodes with some operands is compared.
 #include <asmjit/x86.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ using Operands = std::vector<Operand>;
 constexpr RegNum k_rsp = 7;
 constexpr RegSet k_general = 0xffff & ~set_of(k_rsp);
 
-/// What an instruction does to general registers and to control.
+/// The effect of an instruction on general registers and on control.
 struct Change {
   RegSet registers = 0;                  ///< those that it changes, without SP
   std::optional<std::int64_t> moves_sp;  ///< none: by an unknown amount

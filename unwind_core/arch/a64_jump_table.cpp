@@ -16,17 +16,17 @@ namespace {
 using namespace a64_code;
 using Effect = MachineInstruction::Effect;
 
-Word word_at(std::span<const std::byte> code) noexcept { return Word(ByteReader(code.first(4), false).u32()); }
+Word switch_word(std::span<const std::byte> code) noexcept { return Word(ByteReader(code.first(4), false).u32()); }
 
 /// The registers before an instruction, as far as the instructions before it tell.
-class SwitchRegisters {
+class A64SwitchRegisters {
  public:
   JumpTable table_of(std::span<const std::byte> code) const noexcept {
-    return registers_[word_at(code).field(5, 5)].target_table();
+    return registers_[switch_word(code).field(5, 5)].target_table();
   }
 
   void pass(std::span<const std::byte> code, const MachineInstruction& i, Addr at, bool is_taken) noexcept {
-    const Word word = word_at(code);
+    const Word word = switch_word(code);
     if (i.effect == Effect::branch) return bound_by(word, is_taken);
     compared_.reset();
     if (word.is(0x7fc0'001f, 0x7100'001f)) {  // cmp with a number
@@ -126,7 +126,7 @@ class SwitchRegisters {
 }  // namespace
 
 JumpTable read_a64_jump_table(const Arch& arch, std::span<const CodePiece> way) noexcept {
-  return find_jump_table<SwitchRegisters>(arch, way);
+  return find_jump_table<A64SwitchRegisters>(arch, way);
 }
 
 }  // namespace jitunwind::arch

@@ -17,7 +17,7 @@ using x86_code::Map;
 using x86_code::Parts;
 
 /// The registers before an instruction, as far as the instructions before it tell.
-class SwitchRegisters {
+class X86SwitchRegisters {
  public:
   /// The table of a jump to the value of a register.
   JumpTable table_of(std::span<const std::byte> code) const noexcept {
@@ -133,7 +133,7 @@ class SwitchRegisters {
 JumpTable read_jump_table(const Arch& arch, std::span<const CodePiece> way) noexcept {
   if (arch.read_instruction == &arch::read_a64_instruction) return arch::read_a64_jump_table(arch, way);
   if (arch.read_instruction != &arch::read_x86_64_instruction) return {};
-  return arch::find_jump_table<arch::SwitchRegisters>(arch, way);
+  return arch::find_jump_table<arch::X86SwitchRegisters>(arch, way);
 }
 
 }  // namespace jitunwind

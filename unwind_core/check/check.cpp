@@ -104,7 +104,7 @@ class Report {
     if (judgement.verdict == Verdict::disagrees) explain(judgement, finding);
     report_.findings.push_back(std::move(finding));
   }
-  /// What disagrees takes the place of what is undecided.
+  /// Findings that disagree take the place of undecided ones.
   bool make_room(Verdict verdict) {
     std::vector<CheckFinding>& listed = report_.findings;
     if (listed.size() < CheckReport::k_most_findings) return true;
