@@ -303,6 +303,11 @@ TEST(JitstackCheck, SaysWhichFilesCannotBeChecked) {
   EXPECT_EQ(unwritten.text, "jitstack: cannot write: No space left on device\n");
 }
 
+TEST(JitstackCheck, SaysWhichArgumentIsMissing) {
+  EXPECT_NE(jitstack("--check").err.find("PID, FILE or --core FILE is missing"), std::string::npos);
+  EXPECT_NE(jitstack("--run '" DESCRIBED_WRONGLY "'").err.find("--run is of --check"), std::string::npos);
+}
+
 TEST(JitstackCheck, RefusesOptionsOfWalks) {
   for (const char* arguments : {"--check", "--run 1", "--check --watch 1 1", "--check --perf a", "--check --rows 1",
                                 "--check --bold 1", "--check --threads 1 1", "--check --output a 1"}) {
