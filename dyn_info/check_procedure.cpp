@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <functional>
 #include <new>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include "jitunwind/dyn_info/procedure_rows_p.h"
 #include "jitunwind/dyn_info/registry/registry_state_p.h"
 #include "jitunwind/unwind_core/address_space.h"
+#include "jitunwind/unwind_core/hash.h"
 #include "jitunwind/unwind_core/memory/local.h"
 #include "jitunwind/unwind_core/modules/local_modules.h"
 #include "jitunwind/unwind_core/trace/log.h"
@@ -100,6 +102,49 @@ class ToldMistakes {
 };
 constinit ToldMistakes told_mistakes;
 
+/// Code that was compared with its description, and passed: it is not compared again, wherever it is registered.
+class PassedCode {
+ public:
+  using Key = std::uint64_t;
+  /// 0: its result is not that of its bytes and its directives alone.
+  static Key key_of(const unw_dyn_info_t& info) noexcept {
+    if (info.format != UNW_INFO_FORMAT_DYNAMIC || lsda_extension(info).lsda != 0) return 0;
+    const auto size = static_cast<std::size_t>(info.end_ip - info.start_ip);
+    MemoryWindow window;
+    const std::byte* const code = k_memory.view(info.start_ip, size, window);
+    if (code == nullptr) return 0;
+    Key key = hash_of({code, size}, size);
+    for (const unw_dyn_region_info_t* region = info.u.pi.regions; region; region = region->next) {
+      const std::span ops(region->op, region->op_count);
+      const auto stop = std::ranges::find(ops, UNW_DYN_STOP, &unw_dyn_op_t::tag);
+      const std::span said(ops.begin(), stop);
+      if (std::ranges::count(said, UNW_DYN_ALIAS, &unw_dyn_op_t::tag) != 0) return 0;
+      key = hash_with(key, std::uint64_t{said.size()} << 32 | static_cast<std::uint32_t>(region->insn_count));
+      key = hash_of(std::as_bytes(said), key);
+    }
+    return key | 1;
+  }
+  bool has(Key key) const noexcept { return key != 0 && place(key).load(std::memory_order_relaxed) == key; }
+  void add(Key key) noexcept { place(key).store(key, std::memory_order_relaxed); }
+
+ private:
+  static constexpr unsigned k_bits = 12;
+  const std::atomic<Key>& place(Key key) const noexcept { return passed_[table_place(key, k_bits)]; }
+  std::atomic<Key>& place(Key key) noexcept { return passed_[table_place(key, k_bits)]; }
+  static Key hash_of(std::span<const std::byte> bytes, Key hash) noexcept {
+    while (!bytes.empty()) {
+      std::uint64_t word = 0;
+      const std::size_t size = std::min(bytes.size(), sizeof word);
+      std::memcpy(&word, bytes.data(), size);
+      hash = hash_with(hash, word) ^ hash >> 32;
+      bytes = bytes.subspan(size);
+    }
+    return hash;
+  }
+  std::array<std::atomic<Key>, std::size_t{1} << k_bits> passed_{};
+};
+constinit PassedCode passed_code;
+
 void tell(const unw_dyn_info_t& info, const std::string& mistake, std::uint64_t instructions = 1) noexcept {
   std::array<char, 120> name;
   MemoryWindow window;
@@ -123,24 +168,29 @@ Status validate_one(const unw_dyn_info_t& info, const Arch& arch) {
 Error tell_all(const unw_dyn_info_t& info, const CheckReport& report, const Arch& arch) {
   std::size_t left = 8;
   std::uint64_t untold = report.disagreed;
-  const CheckFinding* first = nullptr;
+  Error error{ErrorCode::code_disagrees, 0, "JITUNWIND_CHECK refuses it"};
   for (const CheckFinding& finding : report.findings) {
     if (finding.verdict != Verdict::disagrees) continue;
     if (left-- == 0) break;
-    if (!first) first = &finding;
+    if (error.at == 0) error.at = finding.range.begin;
     untold -= finding.instructions;
     tell(info, text(finding, arch, info.start_ip), finding.instructions);
   }
   if (untold != 0) tell(info, "more rows that are wrong", untold);
-  return {ErrorCode::code_disagrees, first ? first->range.begin : info.start_ip, "JITUNWIND_CHECK refuses it"};
+  return error;
 }
 
 /// Error: the code does something else than the row at Error::at says, or ends there. `has_own_size`: an author of code
 /// has given the size, not a compiler.
 Status check_one(const unw_dyn_info_t& info, const Arch& arch, bool has_own_size) {
+  const PassedCode::Key key = PassedCode::key_of(info);
+  if (passed_code.has(key)) return Done{};
   const CheckReport report = check(info);
   if (report.disagreed != 0) return tell_all(info, report, arch);
-  if (!has_own_size || report.padding.empty()) return Done{};
+  if (!has_own_size || report.padding.empty()) {
+    if (!report.has_tables && report.padding.empty()) passed_code.add(key);
+    return Done{};
+  }
   Line mistake;
   mistake.text("+")
       .hex(report.padding.begin - info.start_ip)

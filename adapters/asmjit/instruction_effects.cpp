@@ -20,6 +20,9 @@ constexpr RegNum k_rax = 0, k_rdx = 1, k_rcx = 2, k_rbx = 3, k_rsi = 4, k_rdi = 
 
 bool is_gp(const Operand_& op) { return v::is_reg(op) && v::reg_group(op) == RegGroup::kGp; }
 bool is_gp16(const Operand_& op) { return v::is_reg(op) && v::reg_type(op) == RegType::kGp16; }
+bool is_gp8(const Operand_& op) {
+  return is_gp(op) && (v::reg_type(op) == RegType::kGp8Lo || v::reg_type(op) == RegType::kGp8Hi);
+}
 bool is_xmm(const Operand_& op) { return v::is_reg(op) && v::reg_type(op) == RegType::kVec128 && op.id() < 16; }
 bool is_vector(const Operand_& op) { return v::is_reg(op) && v::reg_group(op) == RegGroup::kVec && op.id() < 16; }
 RegNum general(const Operand_& op) { return dwarf_of(op.id()); }
@@ -311,9 +314,13 @@ void Translation::anything() {
   while (has_op(count)) ++count;
   v::RwInfo info;
   const bool known = v::query_rw_info(inst_, ops_.data(), count, info);
-  RegSet written = written_implicitly(id_);
+  const bool multiplies = id_ == Inst::kIdMul || id_ == Inst::kIdImul || id_ == Inst::kIdDiv || id_ == Inst::kIdIdiv;
+  RegSet written = multiplies && count > 1 ? 0 : written_implicitly(id_);
   for (std::size_t i = 0; i < count; ++i) {
-    const bool is_written = !known || v::is_write(info.operand(i));
+    bool is_written = !known || v::is_write(info.operand(i));
+    if (multiplies && count == 1) is_written = false;
+    if (multiplies && count == 1 && is_gp8(op(i))) written = set_of(k_rax);
+    if (id_ == Inst::kIdCmpxchg && i == 0) is_written = true;  // asmjit 1.9 says of registers that they are not
     if (is_gp(op(i)) && is_written) written |= set_of(general(op(i)));
     if (is_vector(op(i)) && is_written) written |= set_of(vector(op(i)));
     if (!v::is_mem(op(i))) continue;
@@ -336,15 +343,17 @@ RegSet written_implicitly(std::uint32_t instruction) {
     case Inst::kIdIdiv:
     case Inst::kIdCmpxchg8b:
     case Inst::kIdCmpxchg16b:
-    case Inst::kIdCwd:
-    case Inst::kIdCdq:
-    case Inst::kIdCqo:
+    case Inst::kIdRdpkru:
     case Inst::kIdRdtsc:
     case Inst::kIdRdmsr:
     case Inst::kIdRdpmc:
     case Inst::kIdXgetbv:
     case Inst::kIdRdpru:
       return a | d;
+    case Inst::kIdCwd:
+    case Inst::kIdCdq:
+    case Inst::kIdCqo:
+      return d;
     case Inst::kIdRdtscp:
       return a | d | c;
     case Inst::kIdCbw:
@@ -354,6 +363,8 @@ RegSet written_implicitly(std::uint32_t instruction) {
     case Inst::kIdLahf:
     case Inst::kIdXlatb:
     case Inst::kIdIn:
+    case Inst::kIdInt:
+    case Inst::kIdXabort:
     case Inst::kIdXbegin:
       return a;
     case Inst::kIdCpuid:

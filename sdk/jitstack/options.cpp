@@ -36,7 +36,7 @@ void declare(CLI::App& app, Parsed& parsed) {
       ->allow_extra_args(false)
       ->check(CLI::Range(1, std::numeric_limits<pid_t>::max()).description(""));
   app.add_flag("--rows", options.rows, "The row of each frame: how its caller is found");
-  app.add_flag("--why", options.why, "Why each walk ended");
+  app.add_flag("--why", options.why, "Why each walk ended; with --check: what cannot be told, too");
   app.add_flag("--json", options.json, "One JSON document");
   app.add_flag("--hold", options.hold, "Processes stand still until they are walked, not only until they are copied");
   app.add_flag("--bold", options.bold, "Goes on by frame pointers where nothing is known of the code: marked guesses");
@@ -93,7 +93,8 @@ void take_arguments(Parsed& parsed) {
   }
   if (!options.root.empty())
     throw CLI::ValidationError("--root is of core files and samples: --core FILE or --perf FILE is missing");
-  if (parsed.arguments.empty()) throw CLI::ValidationError("PID or --core FILE is missing");
+  if (parsed.arguments.empty())
+    throw CLI::ValidationError(options.check ? "PID, FILE or --core FILE is missing" : "PID or --core FILE is missing");
   for (const std::string& argument : parsed.arguments) {
     pid_t process = 0;
     const bool is_number = CLI::detail::lexical_cast(argument, process) && process > 0;
@@ -114,9 +115,9 @@ std::optional<Options> parse_options(int argc, const char* const* argv, ExitStat
   declare(app, parsed);
   try {
     app.parse(argc, argv);
+    check_checking(parsed.options);
     take_arguments(parsed);
     check_watch(parsed.options, app.count("--frequency") != 0);
-    check_checking(parsed.options);
   } catch (const CLI::Success& asked) {
     app.exit(asked);
     status = ExitStatus::whole;

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstdio>
+
 #include "tests/check/checked_code.h"
 
 namespace jitunwind::test {
@@ -305,6 +308,117 @@ TEST(CheckedSwitch, IsFollowedByItsTable) {
             Lines{"0x1c: the row says cfa=rsp+24, but rsp is cfa-16, since the instruction at 0x0"});
 }
 
+/// Switches of AArch64, of which only the second case changes x19. Its second instruction is at `wrong`.
+struct SwitchCase {
+  const char* name;
+  const char* code;
+  const char* table;
+  unsigned saved, first, wrong, end;  // where x19 is saved, the first case, ..., and the offset of the last return
+};
+constexpr const char* k_cases_of_switch = R"(
+        f3 07 41 f8   ldr x19,[sp],#16
+        c0 03 5f d6   ret
+        f3 03 00 aa   mov x19,x0
+        e1 03 00 aa   mov x1,x0
+        f3 07 41 f8   ldr x19,[sp],#16
+        c0 03 5f d6   ret)";
+const SwitchCase k_switches[] = {
+    {"of gcc", R"(
+        f3 0f 1f f8   str x19,[sp,#-16]!
+        1f 04 00 71   cmp w0,#1
+        68 01 00 54   b.hi +0x34
+        01 00 00 b0   adrp x1,0x2000
+        21 00 00 91   add x1,x1,#0
+        20 48 60 38   ldrb w0,[x1,w0,uxtw]
+        61 00 00 10   adr x1,+0x24
+        20 88 20 8b   add x0,x1,w0,sxtb #2
+        00 00 1f d6   br x0)",
+     "00 02", 4, 0x24, 0x30, 0x38},
+    {"behind a branch", R"(
+        f3 0f 1f f8   str x19,[sp,#-16]!
+        1f 04 00 71   cmp w0,#1
+        49 00 00 54   b.ls +0x10
+        00 00 20 d4   brk #0
+        01 00 00 b0   adrp x1,0x2000
+        21 00 00 91   add x1,x1,#0
+        20 58 60 78   ldrh w0,[x1,w0,uxtw #1]
+        61 00 00 10   adr x1,+0x28
+        20 a8 20 8b   add x0,x1,w0,sxth #2
+        00 00 1f d6   br x0)",
+     "00 00 02 00", 4, 0x28, 0x34, 0x3c},
+    {"of clang", R"(
+        f3 0f 1f f8   str x19,[sp,#-16]!
+        1f 08 00 71   cmp w0,#2
+        82 01 00 54   b.hs +0x38
+        e8 03 00 2a   mov w8,w0
+        09 00 00 b0   adrp x9,0x2000
+        29 01 00 91   add x9,x9,#0
+        8a 00 00 10   adr x10,+0x28
+        2b 69 68 38   ldrb w11,[x9,x8]
+        4a 09 0b 8b   add x10,x10,x11,lsl #2
+        40 01 1f d6   br x10)",
+     "00 02", 4, 0x28, 0x34, 0x3c},
+    {"of words", R"(
+        f3 0f 1f f8   str x19,[sp,#-16]!
+        08 00 00 12   and w8,w0,#1
+        09 00 00 b0   adrp x9,0x2000
+        29 01 00 91   add x9,x9,#0
+        2a 79 a8 b8   ldrsw x10,[x9,x8,lsl #2]
+        29 01 0a 8b   add x9,x9,x10
+        20 01 1f d6   br x9)",
+     "1c f0 ff ff 24 f0 ff ff", 4, 0x1c, 0x28, 0x30},
+};
+
+TEST(CheckedSwitch, OfAarch64IsFollowedByItsTable) {
+  for (const SwitchCase& c : k_switches) {
+    SCOPED_TRACE(c.name);
+    const std::string code = std::string(c.code) + k_cases_of_switch;
+    const auto row = [](unsigned at, const char* said) {
+      std::array<char, 80> line;
+      std::snprintf(line.data(), line.size(), "+%x: %s\n", at, said);
+      return std::string(line.data());
+    };
+    const char* const framed = "cfa=sp+16 x19=[cfa-16]";
+    const std::string before =
+        row(0, "cfa=sp") + row(c.saved, framed) + row(c.first + 4, "cfa=sp") + row(c.first + 8, framed);
+    const CheckReport right = check_text(arch::aarch64, code, before + row(c.end, "cfa=sp"), c.table);
+    EXPECT_EQ(findings_of(right, arch::aarch64), Lines{});
+    EXPECT_EQ(right.assumed, 0u);
+    EXPECT_TRUE(right.has_tables);
+    const std::string wrong_rows = before + row(c.wrong, "cfa=sp+32 x19=[cfa-32]") + row(c.end, "cfa=sp");
+    const CheckReport wrong = check_text(arch::aarch64, code, wrong_rows, c.table);
+    EXPECT_EQ(wrong.disagreed, 2u);
+    const CheckReport without = check_text(arch::aarch64, code, before + row(c.end, "cfa=sp"), "");
+    EXPECT_EQ(without.assumed, 2u);
+    EXPECT_FALSE(without.has_tables);
+  }
+}
+
+/// The comparison jumps to the switch, which stands behind a call that does not return.
+TEST(CheckedSwitch, IsFollowedFromItsBranch) {
+  constexpr const char* k_behind = R"(
+    53                      push rbx
+    83 ff 01                cmp edi,1
+    76 05                   jbe +11
+    e8 00 10 00 00          call elsewhere
+    89 ff                   mov edi,edi
+    48 8d 15 ec 0f 00 00    lea rdx,[rip+0xfec]: 0x2000
+    48 63 04 ba             movsxd rax,[rdx+rdi*4]
+    48 01 d0                add rax,rdx
+    ff e0                   jmp rax
+    5b                      pop rbx
+    c3                      ret
+    31 db                   xor ebx,ebx
+    5b                      pop rbx
+    c3                      ret)";
+  constexpr const char* k_rows =
+      "+0: cfa=rsp+8 ra=[cfa-8]\n+1: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n+1e: cfa=rsp+8 ra=[cfa-8]\n"
+      "+1f: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n+22: cfa=rsp+8 ra=[cfa-8]";
+  const CheckReport report = check_text(arch::x86_64, k_behind, k_rows, "1d f0 ff ff\n1f f0 ff ff");
+  EXPECT_EQ(findings_of(report, arch::x86_64), Lines{});
+  EXPECT_EQ(report.assumed, 0u);
+}
+
 /// A table that cannot be read, one that leads out of the code, and a comparison with more than it has.
 TEST(CheckedSwitch, IsUndecidedWithoutItsTable) {
   for (const char* table : {"", "18 f0 ff ff", "18 f0 ff ff\n1e f0 ff ff"}) {
@@ -366,6 +480,53 @@ TEST(Check, NamesEveryRegisterThatIsWrong) {
   ASSERT_EQ(report.findings.size(), 2u);
   EXPECT_EQ(report.findings[0].instructions, 1u);
   EXPECT_EQ(report.findings[1].instructions, 2u);
+}
+
+/// The row of a linkage table: rsp+8, and 8 more from the byte 11 of each 16 on, where a number was pushed.
+TEST(Check, FollowsTheExpressionOfLinkageTables) {
+  const std::vector<std::byte> code = code_bytes(
+      "ff 25 00 10 00 00 jmp [rip+0x1000]\n68 00 00 00 00 push 0\ne9 e0 ff ff ff jmp -0x20\n"
+      "ff 25 00 10 00 00 jmp [rip+0x1000]\n68 01 00 00 00 push 1\ne9 d0 ff ff ff jmp -0x30");
+  // breg7 8; breg16 0; lit15; and; lit11; ge; lit3; shl; plus
+  const std::vector<std::byte> right = code_bytes("77 08 80 00 3f 1a 3b 2a 33 24 22"),
+                               too_late = code_bytes("77 08 80 00 3f 1a 3c 2a 33 24 22");
+  const BytesMemory memory({{k_code, code}});
+  const AddrRange range{k_code, k_code + code.size()};
+  // The first entry has a frame of its own, and leads to none of the others.
+  const std::vector<std::byte> first =
+      code_bytes("ff 35 00 10 00 00 push [rip+0x1000]\nff 25 00 10 00 00 jmp [rip+0x1000]\n0f 1f 40 00 nop");
+  const BytesMemory whole({{k_code - 16, first}, {k_code, code}});
+  const CheckReport all = check({arch::x86_64, {k_code - 16, range.end}, whole}, [&](Addr at, FrameRow& out) -> Found {
+    out = entry_row(arch::x86_64);
+    out.cfa = at < k_code - 10 ? CfaRule::at(arch::x86_64.sp, 16)
+              : at < k_code    ? CfaRule::at(arch::x86_64.sp, 24)
+                               : CfaRule::of(right);
+    out.range = {at < k_code - 10 ? k_code - 16
+                 : at < k_code    ? k_code - 10
+                                  : k_code,
+                 at < k_code - 10 ? k_code - 10
+                 : at < k_code    ? k_code
+                                  : range.end};
+    return true;
+  });
+  EXPECT_EQ(findings_of(all, arch::x86_64), Lines{});
+  EXPECT_EQ(all.verdict, Verdict::agrees);
+  const auto checked = [&](const std::vector<std::byte>& expression) {
+    return check({arch::x86_64, range, memory}, [&](Addr, FrameRow& out) -> Found {
+      out = entry_row(arch::x86_64);
+      out.cfa = CfaRule::of(expression);
+      out.range = range;
+      return true;
+    });
+  };
+  EXPECT_EQ(findings_of(checked(right), arch::x86_64), Lines{});
+  const CheckReport wrong = checked(too_late);
+  EXPECT_EQ(findings_of(wrong, arch::x86_64), (Lines{"0xb: cannot tell the CFA: only indirect jumps lead there",
+                                                     "0x1b: cannot tell the CFA: only indirect jumps lead there"}));
+  // SP itself, and a word of memory, count.
+  for (const char* other : {"77 00 3f 1a", "77 08 06", "76 08"}) {
+    EXPECT_NE(checked(code_bytes(other)).reasons[static_cast<std::size_t>(CannotTell::expression)], 0u) << other;
+  }
 }
 
 /// Memory that ends in the middle of the code.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "jitunwind/builders/registration.h"
 #include "jitunwind/dyn_info/check_procedure.h"
 #include "jitunwind/dyn_info/registry/registration_checks_internal.h"
+#include "tests/support/counted_allocations.h"
 
 namespace jitunwind::test {
 namespace {
@@ -212,6 +214,20 @@ TEST(WrongMarks, AreRefusedWhereTheRangeTakesPaddingAlong) {
   EXPECT_EQ(refusing.refusal(marks, k_padded).rfind("code_disagrees: +0x3: the row says cfa=rsp+16", 0), 0u);
 }
 
+/// The first wrong row stands behind more places that cannot be decided than a report has findings.
+TEST(WrongMarks, AreRefusedBehindManyUndecidedPlaces) {
+  constexpr std::size_t k_undecided = 2 * CheckReport::k_most_findings;
+  // test edi,edi; je to the push; jmp rax; data that ret follows; push rbx; pop rbx; ret
+  std::vector<unsigned char> code{0x85, 0xff, 0x0f, 0x84, 2 * k_undecided % 256 + 2, 2 * k_undecided / 256,
+                                  0,    0,    0xff, 0xe0};
+  for (std::size_t i = 0; i < k_undecided; ++i) code.insert(code.end(), {0x06, 0xc3});
+  code.insert(code.end(), {0x53, 0x5b, 0xc3});
+  Refusing refusing;
+  Marks marks;
+  EXPECT_EQ(refusing.refusal(marks, code),
+            "code_disagrees: +0x10b: the row says cfa=rsp+8, but rsp is cfa-16, since the instruction at +0x10a\n");
+}
+
 /// Marks that are right stay so, in copies as well.
 TEST(WrongMarks, AreNotThoseOfRightCode) {
   Refusing refusing;
@@ -222,6 +238,25 @@ TEST(WrongMarks, AreNotThoseOfRightCode) {
   EXPECT_EQ(refusing.refusal(copy, k_returns_early), "registered");
   marks.push({0, 1}, rbx).call({1, 2}).ends_without_return();
   EXPECT_EQ(refusing.refusal(marks), "registered");
+}
+
+/// Only both together have passed: neither other code with this description, nor this code with another one.
+TEST(CheckedCode, IsComparedOnceForEachPairOfCodeAndDescription) {
+  Refusing refusing;
+  const auto right = describe().push({0, 1}, rbx).pop({3, 4}, rbx).build();
+  const auto wrong = describe().push({0, 1}, rbp).pop({3, 4}, rbp).build();
+  // push rbx; xor eax,eax; pop rbx; ret
+  const std::vector<unsigned char> code{0x53, 0x31, 0xc0, 0x5b, 0xc3}, copy = code, other{0x53, 0x31, 0xc0, 0x90, 0xc3};
+  const auto registered = [](const Description& description, const std::vector<unsigned char>& bytes) {
+    const std::size_t before = allocations();
+    const auto live = register_code(description, bytes.data(), bytes.size());
+    return live ? std::optional(allocations() - before) : std::nullopt;
+  };
+  EXPECT_GT(registered(*right, code), std::size_t{1});
+  EXPECT_EQ(registered(*right, copy), std::size_t{1});
+  EXPECT_FALSE(registered(*wrong, copy));
+  EXPECT_FALSE(registered(*right, other));
+  EXPECT_FALSE(registered(*wrong, copy)) << "what has not passed is compared again";
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 // A row: the number of instruction units to the next one, and three bytes that choose its rules.
 #include <array>
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include "jitunwind/unwind_core/check/check.h"
@@ -15,6 +16,9 @@ namespace {
 
 constexpr Addr k_code = 0x10000;
 const std::array<const Arch*, 4> k_arches{&arch::x86_64, &arch::aarch64, &arch::x86, &arch::riscv};
+
+/// The expression of linkage tables, of which rows may have a part.
+constexpr std::array<std::uint8_t, 11> k_linkage{0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22};
 
 /// A rule of any kind, with numbers that code often has and with the largest.
 RegRule rule_of(unsigned choice, const Arch& arch) {
@@ -43,6 +47,8 @@ FrameRow row_of(const std::uint8_t* chosen, const Arch& arch) {
   const RegNum reg = arch.registers[chosen[1] % arch.registers.size()].dwarf;
   const std::int64_t offset = std::int64_t{chosen[2]} * arch.word_size;
   row.cfa = (chosen[1] & 0x80) != 0 ? CfaRule::deref(reg, offset, 8) : CfaRule::at(reg, offset);
+  if (chosen[1] >= 0xf0)
+    row.cfa = CfaRule::of(std::as_bytes(std::span(k_linkage)).first(chosen[2] % (k_linkage.size() + 1)));
   row.ra = arch.ra;
   if (arch.ra_in_memory) (void)row.set(arch.ra, RegRule::at_cfa(arch.entry_ra));
   (void)row.set(arch.registers[chosen[3] % arch.registers.size()].dwarf, rule_of(chosen[3], arch));

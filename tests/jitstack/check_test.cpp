@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "jitunwind/sdk/jitstack/check/check_output_p.h"
 #include "jitunwind/sdk/jitstack/check/described_code_p.h"
 #include "jitunwind/unwind_core/check/check.h"
 #include "tests/jitstack/jitstack_runs.h"
@@ -120,9 +121,8 @@ void expect_found(const std::string& file, const std::vector<std::string>& undec
   EXPECT_EQ(also, undecided);
 }
 
-/// The linkage table has no name. Its row is an expression.
 TEST(JitstackCheck, FindsWhatIsWrongInAFileWhereItBegins) {
-  expect_found(DESCRIBED_WRONGLY, {"", "undecided"}, !k_is_sanitized);
+  expect_found(DESCRIBED_WRONGLY, {"undecided"}, !k_is_sanitized);
 }
 
 TEST(JitstackCheck, FindsWhatIsWrongInAFileOfAarch64) {
@@ -149,9 +149,42 @@ TEST(JitstackCheck, WritesTextForPeople) {
                 R"(    0x[0-9a-f]+: the row says cfa=rsp\+40, but rsp is cfa-48, .* 0x[0-9a-f]+  48 83 ec 20)",
                 "  0x[0-9a-f]+  disagrees  missing_push",
                 "    0x[0-9a-f]+: the row says r12=same, but r12 holds the caller's rdi, .*  49 89 fc",
-                "  [0-9]+ descriptions: 1 agree, 8 disagree, 2 undecided", " +1 undecided: .*"});
+                "  [0-9]+ descriptions: 2 agree, 8 disagree, 1 undecided", " +1 undecided: .*"});
   EXPECT_EQ(printed.out.find('\033'), std::string::npos);
   EXPECT_EQ(printed.out.find("run"), std::string::npos);
+}
+
+/// Rows that one instruction has made wrong in the same way are shown once.
+TEST(JitstackCheck, ShowsThreeMistakesOfAProcedure) {
+  jitstack::SeenProcedure procedure;
+  procedure.name = "many";
+  const std::vector<std::pair<RegNum, Addr>> wrong{{3, 0x101}, {3, 0x101}, {3, 0x101},
+                                                   {7, 0x104}, {6, 0x101}, {12, 0x108}};
+  for (const auto& [reg, cause] : wrong) {
+    CheckFinding finding;
+    finding.range = {cause + 1, cause + 2};
+    finding.verdict = Verdict::disagrees;
+    finding.reg = reg;
+    finding.row_says = "r" + std::to_string(reg);
+    finding.cause = cause;
+    procedure.findings.push_back({finding, "", {}});
+  }
+  const auto shown = [&](bool all) {
+    const auto output = jitstack::check_text_output(jitstack::Colours(), all);
+    testing::internal::CaptureStdout();
+    output->begin_target({"file"}, arch::x86_64);
+    output->procedure(procedure);
+    EXPECT_TRUE(output->end());
+    const std::string text = testing::internal::GetCapturedStdout();
+    std::vector<std::string> says;
+    for (const std::string& line : lines_of(text))
+      if (Groups match; matches(line, match, Pattern(".* the row says (\\w+), .*"))) says.push_back(match[1]);
+    if (Groups match; matches(lines_of(text).back(), match, Pattern(" +and (\\d+) more.*")))
+      says.push_back("+" + match[1]);
+    return says;
+  };
+  EXPECT_EQ(shown(false), (std::vector<std::string>{"r3", "r7", "r6", "+3"}));
+  EXPECT_EQ(shown(true), (std::vector<std::string>{"r3", "r3", "r3", "r7", "r6", "r12"}));
 }
 
 TEST(JitstackCheck, DescribesEveryKeyOfItsJson) {
@@ -268,6 +301,11 @@ TEST(JitstackCheck, SaysWhichFilesCannotBeChecked) {
   const Ended unwritten = run(JITSTACK " --check '" DESCRIBED_WRONGLY "' >/dev/full");
   EXPECT_EQ(unwritten.status, 4);
   EXPECT_EQ(unwritten.text, "jitstack: cannot write: No space left on device\n");
+}
+
+TEST(JitstackCheck, SaysWhichArgumentIsMissing) {
+  EXPECT_NE(jitstack("--check").err.find("PID, FILE or --core FILE is missing"), std::string::npos);
+  EXPECT_NE(jitstack("--run '" DESCRIBED_WRONGLY "'").err.find("--run is of --check"), std::string::npos);
 }
 
 TEST(JitstackCheck, RefusesOptionsOfWalks) {

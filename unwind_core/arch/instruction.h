@@ -88,15 +88,27 @@ struct MachineInstruction {
   }
 };
 
-/// The table of a switch, with distances of 4 bytes from its own address to the code of each case.
+/// The table of a switch: the code of each case is at `base` plus an entry, which is shifted to the left.
 struct JumpTable {
   Addr at = 0;
+  Addr base = 0;
   std::uint32_t count = 0;  ///< 0: there is none
+  std::uint8_t entry_size = 4;
+  std::uint8_t shift = 0;
+  bool is_signed = true;
+
+  static constexpr std::uint32_t k_longest = 4096;
 };
 
-/// The table of the indirect jump that ends the instructions of `code`, whose first is at `at`. The bytes may be
-/// anything. Tables are known on x86-64 alone.
-JumpTable read_jump_table(const Arch& arch, std::span<const std::byte> code, Addr at) noexcept;
+/// Instructions one after the other.
+struct CodePiece {
+  std::span<const std::byte> bytes;
+  Addr at = 0;
+};
+
+/// The table of the indirect jump that ends the way. Each other piece ends in a branch to the next one. The bytes may
+/// be anything. Tables are known on x86-64 and AArch64.
+JumpTable read_jump_table(const Arch& arch, std::span<const CodePiece> way) noexcept;
 
 }  // namespace jitunwind
 #pragma GCC visibility pop

@@ -151,7 +151,7 @@ std::uint32_t written_vector(const Parts& p) {
       if (op == 0x61 || op == 0x63) return bit_of(p, k_cx);  // vpcmpestri, vpcmpistri
       return op == 0xf0 ? reg : op >= 0x14 && op <= 0x17 ? written_rm(p, false) : 0;
     case Map::fp16_5:
-      if (op == 0x2c || op == 0x2d || op == 0x78 || op == 0x79) return reg;
+      if (op == 0x2c || op == 0x2d || op == 0x78 || op == 0x79) return p.repeat == 0xf3 ? reg : 0;
       return op == 0x7e ? written_rm(p, false) : 0;
     default:
       return 0;

@@ -57,6 +57,7 @@ class Report {
 
   CheckReport make(const CodePaths& paths, const ClaimedRows& rows) {
     report_.assumed = paths.assumed();
+    report_.has_tables = code_.lsda != 0 || paths.has_tables();
     report_.verdict = Verdict::agrees;
     paths.visit([&](std::uint32_t at, const Judgement* judgement) {
       const Addr end = code_.range.begin + at + std::max<std::uint32_t>(paths.length_at(at), machine_.arch.unit);
@@ -86,18 +87,15 @@ class Report {
       ++report_.disagreed;
     else
       ++report_.undecided, ++report_.reasons[static_cast<std::size_t>(judgement.why)];
-    if (last_ && last_->same_as(judgement) && last_row_ == row && !report_.findings.empty() &&
-        !report_.has_more_findings) {
-      report_.findings.back().range.end = range.end;
-      ++report_.findings.back().instructions;
-      return;
-    }
+    const bool continues = last_ && last_->same_as(judgement) && last_row_ == row;
     last_ = judgement;
     last_row_ = row;
-    if (report_.findings.size() == CheckReport::k_most_findings) {
-      report_.has_more_findings = true;
+    if (continues) {
+      if (is_last_listed_) report_.findings.back().range.end = range.end, ++report_.findings.back().instructions;
       return;
     }
+    is_last_listed_ = make_room(judgement.verdict);
+    if (!is_last_listed_) return;
     CheckFinding finding;
     finding.range = range;
     finding.verdict = judgement.verdict;
@@ -105,6 +103,18 @@ class Report {
     finding.reg = judgement.reg;
     if (judgement.verdict == Verdict::disagrees) explain(judgement, finding);
     report_.findings.push_back(std::move(finding));
+  }
+  /// Findings that disagree take the place of undecided ones.
+  bool make_room(Verdict verdict) {
+    std::vector<CheckFinding>& listed = report_.findings;
+    if (listed.size() < CheckReport::k_most_findings) return true;
+    report_.has_more_findings = true;
+    if (verdict != Verdict::disagrees) return false;
+    const auto undecided =
+        std::ranges::find(listed.rbegin(), listed.rend(), Verdict::cannot_tell, &CheckFinding::verdict);
+    if (undecided == listed.rend()) return false;
+    listed.erase(undecided.base() - 1);
+    return true;
   }
   void explain(const Judgement& judgement, CheckFinding& out) {
     FrameRow row;
@@ -159,6 +169,7 @@ class Report {
   CheckReport report_;
   std::optional<Judgement> last_;
   std::uint32_t last_row_ = 0;
+  bool is_last_listed_ = false;
 };
 
 }  // namespace

@@ -84,8 +84,11 @@ struct CheckReport {
   std::uint32_t assumed = 0;
   /// Padding behind the last instruction, to which nothing leads: it is no part of the procedure. No verdict counts it.
   AddrRange padding{};
-  std::vector<CheckFinding> findings;  ///< by address, at most k_most_findings
+  /// Findings in the order of addresses, at most k_most_findings. If there are more, those that disagree are kept.
+  std::vector<CheckFinding> findings;
   bool has_more_findings = false;
+  /// Tables of exceptions or of switches were read. Otherwise all code of these bytes and rows has the same result.
+  bool has_tables = false;
 
   static constexpr std::size_t k_most_findings = 64;
 };

@@ -1,6 +1,7 @@
 #include "jitunwind/unwind_core/check/code_paths_p.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 
 #include "jitunwind/unwind_core/sort_by_internal.h"
@@ -41,6 +42,7 @@ CodePaths::CodePaths(const Machine& machine, AddrRange code, std::span<const std
       shapes_(bytes.size()),
       head_at_(bytes.size(), k_no_head),
       read_at_(bytes.size() < 0xffff ? bytes.size() : 0),
+      ways_left_(64 + bytes.size() / 256),
       steps_left_(k_most_visits * bytes.size() + 64) {}
 
 const MachineInstruction& CodePaths::read(std::uint32_t offset) noexcept {
@@ -79,31 +81,68 @@ void CodePaths::find_heads() {
     if (jumps && i.target != 0)
       count += mark_head(i.target);
     else if (jumps && i.operand.kind == JumpOperand::Kind::value)
-      find_targets(at);
+      table_jumps_.push_back({at, 0, 0});
     at = behind;
   }
   jumps_.visit_pads([&](std::uint32_t pad) { count += mark_head(code_.begin + pad); });
+  std::erase_if(table_jumps_, [this](TableJump& jump) { return !find_targets(jump); });
   heads_.reserve(count);
 }
 
-/// All tables together have a target for each two bytes at most.
-void CodePaths::find_targets(std::uint32_t jump) {
+/// The begin of the instruction that ends there; k_no_head: it is not known.
+std::uint32_t CodePaths::instruction_before(std::uint32_t end) const noexcept {
   constexpr std::uint32_t k_longest = 15;
-  std::uint32_t begin = jump;
+  std::uint32_t length = 1;
+  while (length <= std::min(end, k_longest) && length_at(end - length) != length) ++length;
+  return length > std::min(end, k_longest) ? k_no_head : end - length;
+}
+
+/// Some instructions up to `end`.
+CodePiece CodePaths::piece_before(std::uint32_t end) const noexcept {
+  std::uint32_t begin = end;
   for (unsigned n = 0; n < k_most_of_switch; ++n) {
-    std::uint32_t length = 1;
-    while (length <= std::min(begin, k_longest) && length_at(begin - length) != length) ++length;
-    if (length > std::min(begin, k_longest)) break;
-    begin -= length;
+    const std::uint32_t before = instruction_before(begin);
+    if (before == k_no_head) break;
+    begin = before;
   }
-  const auto first = static_cast<std::uint32_t>(targets_.size());
-  if (!jumps_.add_targets(bytes_, begin, jump + length_at(jump), targets_)) return;
-  const auto has_all = [&] {
-    return std::ranges::all_of(std::span(targets_).subspan(first), [&](std::uint32_t t) { return t < bytes_.size(); });
-  };
-  if (targets_.size() > bytes_.size() / 2 || !has_all()) return targets_.resize(first);
-  for (std::size_t i = first; i < targets_.size(); ++i) (void)mark_head(code_.begin + targets_[i]);
-  table_jumps_.push_back({jump, first, static_cast<std::uint32_t>(targets_.size())});
+  return piece(begin, end);
+}
+
+/// All tables together have a target for each two bytes at most.
+bool CodePaths::find_targets(TableJump& jump) {
+  const std::uint32_t end = jump.at + length_at(jump.at);
+  jump.first = static_cast<std::uint32_t>(targets_.size());
+  const CodePiece before = piece_before(end);
+  bool is_known = jumps_.add_targets({&before, 1}, targets_);
+  for (std::uint32_t at = jump.at; !is_known && at > before.at - code_.begin; at = instruction_before(at)) {
+    const std::uint32_t branch = (shapes_[at] & k_is_head) != 0 ? branch_to(at) : k_no_head;
+    if (branch == k_no_head || ways_left_ == 0) continue;
+    --ways_left_;
+    const std::array way{piece_before(branch + length_at(branch)), piece(at, end)};
+    is_known = jumps_.add_targets(way, targets_);
+  }
+  const std::span targets = std::span(targets_).subspan(jump.first);
+  is_known &= targets_.size() <= bytes_.size() / 2 &&
+              std::ranges::all_of(targets, [&](std::uint32_t target) { return target < bytes_.size(); });
+  if (!is_known) return targets_.resize(jump.first), false;
+  jump.last = static_cast<std::uint32_t>(targets_.size());
+  for (const std::uint32_t target : targets) (void)mark_head(code_.begin + target);
+  return true;
+}
+
+/// A conditional branch that leads there; k_no_head: there is none.
+std::uint32_t CodePaths::branch_to(std::uint32_t offset) {
+  if (branches_.empty()) {
+    for (std::uint32_t at = 0; at < bytes_.size(); at += std::max<std::uint32_t>(length_at(at), machine_.arch.unit)) {
+      const MachineInstruction& i = read(at);
+      if (i.effect == Effect::branch && code_.contains(i.target))
+        branches_.push_back({static_cast<std::uint32_t>(i.target - code_.begin), at});
+    }
+    branches_.push_back({k_no_head, k_no_head});
+    std::ranges::sort(branches_);
+  }
+  const auto found = std::ranges::lower_bound(branches_, std::pair{offset, std::uint32_t{0}});
+  return found->first == offset ? found->second : k_no_head;
 }
 
 void CodePaths::note(const Path& path, std::uint32_t offset, Judgement judgement) {
@@ -192,8 +231,8 @@ void CodePaths::jump(Path& path, const MachineInstruction& i) {
 /// A table may be shorter than the bound of its index, if that is known to be less. Targets that rows refute are not
 /// followed.
 void CodePaths::jump_by_table(Path& path) {
-  const auto known = std::ranges::lower_bound(table_jumps_, path.at, {}, &TableJump::jump);
-  if (known == table_jumps_.end() || known->jump != path.at) {
+  const auto known = std::ranges::lower_bound(table_jumps_, path.at, {}, &TableJump::at);
+  if (known == table_jumps_.end() || known->at != path.at) {
     unreached_ = CannotTell::indirect_jump;
     return keep_candidate(path.values);
   }
@@ -328,7 +367,9 @@ void CodePaths::assume(std::uint32_t offset) {
       values = candidate;
     has_one = true;
   }
-  if (!has_one) {
+  if (!has_one && row.is_of_linkage && rows_.is_entry_row(row)) {
+    values = CodeValues::at_entry(machine_);
+  } else if (!has_one) {
     values = rows_.values_of(row);
     note(offset, row.why != CannotTell::none ? row.why : unreached_);
   }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "jitunwind/unwind_core/check/known_jumps_p.h"
@@ -34,6 +35,7 @@ class CodePaths {
   std::uint32_t judged_end() const noexcept;
   /// The number of bytes that could be read.
   std::size_t size() const noexcept { return bytes_.size(); }
+  bool has_tables() const noexcept { return !table_jumps_.empty(); }
   std::uint32_t length_at(std::uint32_t offset) const noexcept { return shapes_[offset] & k_length; }
 
  private:
@@ -72,7 +74,16 @@ class CodePaths {
 
   const MachineInstruction& read(std::uint32_t offset) noexcept;
   void find_heads();
-  void find_targets(std::uint32_t jump);
+  CodePiece piece(std::uint32_t begin, std::uint32_t end) const noexcept {
+    return {bytes_.subspan(begin, end - begin), code_.begin + begin};
+  }
+  CodePiece piece_before(std::uint32_t end) const noexcept;
+  std::uint32_t instruction_before(std::uint32_t end) const noexcept;
+  std::uint32_t branch_to(std::uint32_t offset);
+  struct TableJump {
+    std::uint32_t at, first, last;  // first to last of targets_
+  };
+  bool find_targets(TableJump& jump);
   bool mark_head(Addr target);
   void follow(std::uint32_t head);
   bool step(Path& path);
@@ -105,9 +116,7 @@ class CodePaths {
   std::vector<std::uint16_t> read_at_;  // by offset: the number of an instruction in read_; empty for much code
   std::vector<MachineInstruction> read_;
   MachineInstruction unlisted_{};  // the last that is not in it
-  struct TableJump {
-    std::uint32_t jump, first, last;  // first to last of targets_
-  };
+  std::size_t ways_left_;          // to jumps of switches, from branches
   struct Missed {
     Path path;
     std::uint32_t turn;
@@ -115,6 +124,7 @@ class CodePaths {
   std::map<std::uint32_t, Missed> missed_;  // by landing pad: a call with another frame than the pad's row says
   std::vector<TableJump> table_jumps_;      // ascending
   std::vector<std::uint32_t> targets_;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> branches_;  // target and place, ascending; empty: not asked for
   std::vector<Head> heads_;
   std::vector<std::uint32_t> waiting_;  // offsets, of which the first in the code comes first
   std::vector<CodeValues> candidates_;  // behind calls, and at indirect jumps

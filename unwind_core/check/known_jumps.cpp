@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "jitunwind/unwind_core/arch/instruction.h"
 #include "jitunwind/unwind_core/byte_reader.h"
 #include "jitunwind/unwind_core/rows/dwarf_constants_internal.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
@@ -69,16 +68,17 @@ std::uint32_t KnownJumps::pad_of(std::uint32_t offset) const noexcept {
 }
 
 /// A table with a distance that leads out of the code is not that of the jump.
-bool KnownJumps::add_targets(std::span<const std::byte> code, std::uint32_t begin, std::uint32_t end,
-                             std::vector<std::uint32_t>& out) const {
-  const JumpTable table = read_jump_table(code_.arch, code.subspan(begin, end - begin), code_.range.begin + begin);
-  constexpr std::size_t k_bytes = 4;
-  const std::vector<std::byte> bytes = bytes_at(code_.memory, table.at, table.count * k_bytes);
+bool KnownJumps::add_targets(std::span<const CodePiece> way, std::vector<std::uint32_t>& out) const {
+  const JumpTable table = read_jump_table(code_.arch, way);
+  const std::size_t size = std::size_t{table.count} * table.entry_size;
+  const std::vector<std::byte> bytes = bytes_at(code_.memory, table.at, size);
   ByteReader reader(bytes, code_.arch.big_endian, table.at);
-  if (table.count == 0 || bytes.size() != table.count * k_bytes) return false;
+  if (table.count == 0 || bytes.size() != size) return false;
   const std::size_t before = out.size();
   while (!reader.at_end()) {
-    const Addr target = table.at + static_cast<Addr>(reader.signed_of(k_bytes));
+    const auto entry =
+        table.is_signed ? static_cast<Addr>(reader.signed_of(table.entry_size)) : reader.unsigned_of(table.entry_size);
+    const Addr target = table.base + (entry << table.shift);
     if (!code_.range.contains(target)) return out.resize(before), false;
     out.push_back(static_cast<std::uint32_t>(target - code_.range.begin));
   }

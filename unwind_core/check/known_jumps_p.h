@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "jitunwind/unwind_core/arch/instruction.h"
 #include "jitunwind/unwind_core/check/check.h"
 
 namespace jitunwind::check_code {
@@ -23,10 +24,8 @@ class KnownJumps {
     for (const Site& site : sites_)
       if (site.pad != 0) visitor(site.pad);
   }
-  /// Appends the targets of the indirect jump that ends the instructions from `begin` to `end`. False: they are not
-  /// known.
-  bool add_targets(std::span<const std::byte> code, std::uint32_t begin, std::uint32_t end,
-                   std::vector<std::uint32_t>& out) const;
+  /// Appends the targets of the indirect jump at the end of the way. False: they are not known.
+  bool add_targets(std::span<const CodePiece> way, std::vector<std::uint32_t>& out) const;
 
  private:
   struct Site {

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "jitunwind/unwind_core/memory/bytes.h"
+#include "jitunwind/unwind_core/rows/dwarf_expression.h"
+
 namespace jitunwind::check_code {
 namespace {
 
@@ -47,6 +50,9 @@ void ClaimedRows::read(const RowAt& rows) {
     } else if (row.range.contains(address)) {
       claims.end = static_cast<std::uint32_t>(std::min(row.range.end, code_.end) - code_.begin);
     }
+    claims.is_of_linkage =
+        found && *found && row.cfa.kind == CfaRule::Kind::expression && replace_expression(row, address);
+    if (claims.is_of_linkage) claims.end = static_cast<std::uint32_t>(row.range.end - code_.begin);
     claims.first = static_cast<std::uint32_t>(claims_.size());
     if (found && *found) add(row, claims);
     claims.count = static_cast<std::uint32_t>(claims_.size()) - claims.first;
@@ -58,6 +64,40 @@ void ClaimedRows::read(const RowAt& rows) {
     else
       rows_.push_back(claims);
   }
+}
+
+/// Linkage tables have one row, whose CFA is at a distance from SP that depends on the pc. The part of the row with
+/// one distance is a row by itself.
+bool ClaimedRows::replace_expression(FrameRow& row, Addr at) const {
+  constexpr Addr k_most = Addr{1} << 18;
+  const Result<std::int64_t> distance = distance_by(row.cfa.expression, at);
+  if (!distance || row.range.size() > k_most) return false;
+  Addr end = at + 1;
+  for (; end < row.range.end && end < code_.end; ++end)
+    if (const auto next = distance_by(row.cfa.expression, end); !next || *next != *distance) break;
+  row.range = {at, end};
+  row.cfa = CfaRule::at(machine_.arch.sp, *distance);
+  return true;
+}
+
+/// Error: the expression is not SP plus a number that SP and memory have no part in.
+Result<std::int64_t> ClaimedRows::distance_by(Expression expression, Addr at) const {
+  const Arch& arch = machine_.arch;
+  const BytesMemory memory({});
+  MemoryWindow window;
+  std::int64_t distance = 0;
+  for (const Addr sp : {Addr{0x7f00'0000'0000}, Addr{0x7f12'3456'7ff8}}) {
+    RegisterFile registers;
+    registers.set(arch.by_dwarf(arch.sp)->column, sp);
+    registers.set(arch.by_dwarf(arch.pc)->column, at);
+    const Result<std::uint64_t> value = evaluate(expression, {arch, registers, memory, window, std::nullopt});
+    if (!value) return value.error();
+    const auto one = static_cast<std::int64_t>(*value - sp);
+    if (sp != Addr{0x7f00'0000'0000} && one != distance)
+      return Error{ErrorCode::invalid_argument, at, "SP has another part in it"};
+    distance = one;
+  }
+  return distance;
 }
 
 void ClaimedRows::add(const FrameRow& row, RowClaims& out) {

@@ -30,6 +30,7 @@ struct RowClaims {
   std::int32_t cfa_offset = 0, cfa_add = 0;
   CodeValues::Signature signature = CodeValues::Signature::none;
   bool is_outermost = false;
+  bool is_of_linkage = false;          ///< its CFA was an expression of the pc: each entry of a linkage table is called
   std::uint32_t uses = 0;              ///< places of registers that it speaks of, a bit for each
   std::uint32_t first = 0, count = 0;  ///< its claims
 };
@@ -68,6 +69,8 @@ class ClaimedRows {
     return std::span(claims_).subspan(row.first, row.count);
   }
   void add(const FrameRow& row, RowClaims& out);
+  bool replace_expression(FrameRow& row, Addr at) const;
+  Result<std::int64_t> distance_by(Expression expression, Addr at) const;
   std::uint32_t uses(const RowClaims& row) const noexcept;
   void add_register(RegNum reg, const RegRule& rule);
   Judgement judge_cfa(const RowClaims& row, const CodeValues& values) const noexcept;

@@ -1,6 +1,9 @@
 // Writes checks for people.
 #include <cinttypes>
 #include <cstdio>
+#include <optional>
+#include <set>
+#include <utility>
 
 #include "jitunwind/sdk/jitstack/check/check_output_p.h"
 
@@ -32,12 +35,17 @@ class TextOutput final : public CheckOutput {
     text_ += "  " + hex(procedure.code.begin) + "  " +
              (procedure.verdict == Verdict::disagrees ? std::string(colours_.bad) + "disagrees" : "undecided") +
              colours_.off + "  " + (procedure.name.empty() ? "?" : escaped(procedure.name)) + "\n";
-    std::size_t shown = 0;
+    // Rows that one instruction has made wrong in the same way are one mistake.
+    std::set<std::pair<RegNum, std::optional<Addr>>> mistakes;
+    std::size_t left = 0;
     for (const SeenFinding& seen : procedure.findings) {
-      if (shown++ < k_most || shows_all_) show(seen);
+      const bool is_new = mistakes.size() < k_most && mistakes.emplace(seen.finding.reg, seen.finding.cause).second;
+      if (is_new || shows_all_)
+        show(seen);
+      else
+        ++left;
     }
-    if (shown > k_most && !shows_all_)
-      text_ += "    and " + std::to_string(shown - k_most) + " more, --why shows all\n";
+    if (left != 0) text_ += "    and " + std::to_string(left) + " more, --why shows all\n";
     if (procedure.has_more_findings) text_ += "    and more\n";
     write();
   }

@@ -1,0 +1,57 @@
+// The way to the jump of a switch, followed with the few values that lead to its table.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "jitunwind/unwind_core/arch/instruction.h"
+
+namespace jitunwind::arch {
+
+/// The value of a register on the way to the jump.
+struct SwitchValue {
+  enum class Is : std::uint8_t {
+    other,
+    address,  ///< `table.at`
+    bounded,  ///< less than `table.count`
+    entry,    ///< of the table
+    target,   ///< the code that an entry leads to
+  };
+  Is is = Is::other;
+  JumpTable table{};
+
+  static constexpr SwitchValue address(Addr at) noexcept { return {Is::address, {.at = at}}; }
+  static constexpr SwitchValue bounded(std::uint64_t count) noexcept {
+    if (count == 0 || count > JumpTable::k_longest) return {};
+    return {Is::bounded, {.count = static_cast<std::uint32_t>(count)}};
+  }
+  JumpTable target_table() const noexcept { return is == Is::target ? table : JumpTable{}; }
+};
+
+/// A comparison of a register with a number.
+struct SwitchBound {
+  unsigned code;
+  std::uint64_t number;
+};
+
+/// `Registers` has pass(code, instruction, at, is_taken), for each instruction but the last, and table_of(code) for that.
+template <class Registers>
+JumpTable find_jump_table(const Arch& arch, std::span<const CodePiece> way) noexcept {
+  Registers registers;
+  for (std::size_t n = 0; n < way.size(); ++n) {
+    auto [code, at] = way[n];
+    while (!code.empty()) {
+      const MachineInstruction i = arch.read_instruction(code, at);
+      if (i.length == 0 || i.length > code.size()) return {};
+      const bool is_last = i.length == code.size(), is_jump = is_last && n + 1 == way.size();
+      if (is_jump) return i.operand.kind == JumpOperand::Kind::value ? registers.table_of(code) : JumpTable{};
+      registers.pass(code, i, at, is_last);
+      at += i.length;
+      code = code.subspan(i.length);
+    }
+  }
+  return {};
+}
+
+}  // namespace jitunwind::arch
