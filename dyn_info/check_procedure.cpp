@@ -187,17 +187,22 @@ Status check_one(const unw_dyn_info_t& info, const Arch& arch, bool has_own_size
   if (passed_code.has(key)) return Done{};
   const CheckReport report = check(info);
   if (report.disagreed != 0) return tell_all(info, report, arch);
-  if (!has_own_size || report.padding.empty()) {
-    if (!report.has_tables && report.padding.empty()) passed_code.add(key);
+  const bool is_foreign = !report.foreign.empty();
+  const AddrRange more = is_foreign ? report.foreign : report.padding;
+  if (!has_own_size || more.empty()) {
+    if (!report.has_tables && more.empty()) passed_code.add(key);
     return Done{};
   }
   Line mistake;
-  mistake.text("+")
-      .hex(report.padding.begin - info.start_ip)
-      .text(": nothing but padding up to the end of the range, ");
-  mistake.number(report.padding.size()).text(" bytes");
+  mistake.text("+").hex(more.begin - info.start_ip);
+  mistake.text(is_foreign ? ": nothing leads to the code from here up to the end of the range, and its rows are not "
+                            "right there, as where another function or a PLT is taken along, "
+                          : ": nothing but padding up to the end of the range, ");
+  mistake.number(more.size()).text(" bytes");
   tell(info, std::string(mistake.view()));
-  return Error{ErrorCode::code_disagrees, report.padding.begin, "JITUNWIND_CHECK: the range takes padding along"};
+  return Error{ErrorCode::code_disagrees, more.begin,
+               is_foreign ? "JITUNWIND_CHECK: the range takes other code along"
+                          : "JITUNWIND_CHECK: the range takes padding along"};
 }
 
 }  // namespace

@@ -88,13 +88,11 @@ AsmjitCallSite& AsmjitCallSite::allows(std::initializer_list<const std::type_inf
 
 asmjit::Error AsmjitAssembler::_emit(asmjit::InstId id, const asmjit::Operand_& o0, const asmjit::Operand_& o1,
                                      const asmjit::Operand_& o2, const asmjit::Operand_* more) {
-  const CodePlace place = v::place_of(*this);
   const bool is_plain = v::has_no_options(*this) && v::is_none(more[0]);
-  if (!is_plain || !recorder_ || !(recorder_->has_room(place) || recorder_->make_room(place))) [[unlikely]]
+  if (!is_plain || !recorder_ || !recorder_->begin(v::place_of(*this), id, o0, o1, o2)) [[unlikely]]
     return emit_other(id, o0, o1, o2, more);
-  recorder_->begin(place, id, o0, o1, o2);
   const asmjit::Error error = asmjit::x86::Assembler::_emit(id, o0, o1, o2, more);
-  recorder_->end(v::bytes_behind(*this, place.offset), v::room_behind(*this, place.offset));
+  recorder_->end(v::written_buffer(*this));
   return error;
 }
 

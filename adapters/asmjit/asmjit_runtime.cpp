@@ -77,24 +77,34 @@ Code code_of(const auto& procedure, void* start, std::string_view name) {
   return code;
 }
 
-Status register_procedures(void* start, const std::vector<AsmjitProcedure>& procedures, std::string_view name,
-                           RegistrationBatch& batch) {
-  std::vector<RegistrationBatch::Item> items;
-  for (const AsmjitProcedure& p : procedures) items.push_back({&p.description, code_of(p, start, name)});
-  return batch.register_code(items);
+Result<Registration> register_one(const AsmjitProcedure& procedure, const Code& code) {
+  return register_code(procedure.description, code);
 }
 
-Status register_procedures(void* start, std::list<derivation::MarkedProcedure>& procedures, std::string_view name,
-                           RegistrationBatch& batch) {
-  for (derivation::MarkedProcedure& p : procedures) {
-    auto registered = register_marks(p.marks, code_of(p, start, name));
-    if (!registered) return registered.error();
-    if (const Status kept = batch.add(std::move(*registered)); !kept) return kept;
-  }
-  return Done{};
+Result<Registration> register_one(derivation::MarkedProcedure& procedure, const Code& code) {
+  return register_marks(procedure.marks, code);
 }
 
 }  // namespace
+
+Status AsmjitRuntime::Procedures::cancel() noexcept {
+  const Status cancelled = first.cancel();
+  return cancelled ? others.cancel() : cancelled;
+}
+
+/// Registers all of them or none: what `out` has is cancelled with it.
+template <class Described>
+Status AsmjitRuntime::register_all(void* start, Described& described, std::string_view name, Procedures& out) {
+  for (auto& procedure : described) {
+    auto registered = register_one(procedure, code_of(procedure, start, name));
+    if (!registered) return registered.error();
+    if (!out.first)
+      out.first = std::move(*registered);
+    else if (const Status kept = out.others.add(std::move(*registered)); !kept)
+      return kept;
+  }
+  return Done{};
+}
 
 void AsmjitRuntime::report(const AsmjitDescription& description, asmjit::CodeHolder& code) const {
   if (options_.on_refusal)
@@ -151,21 +161,21 @@ asmjit::Error AsmjitRuntime::take_away(void* start) noexcept {
 }
 
 /// Adds the code, and registers its procedures; neither after an error.
-template <class Procedures>
-asmjit::Error AsmjitRuntime::add_registered(void** out, asmjit::CodeHolder& code, Procedures& procedures,
+template <class Described>
+asmjit::Error AsmjitRuntime::add_registered(void** out, asmjit::CodeHolder& code, Described& procedures,
                                             std::string_view name) {
   const auto more = std::count_if(procedures.begin(), procedures.end(), [](const auto& p) { return p.begin != 0; });
   void* start = nullptr;
   const asmjit::Error error = place(&start, code, static_cast<std::size_t>(more));
   if (error != asmjit::kErrorOk) return error;
   try {
-    RegistrationBatch batch;
-    const Status registered = register_procedures(start, procedures, name, batch);
+    Procedures all;
+    const Status registered = register_all(start, procedures, name, all);
     if (registered) {
       if (options_.segments != nullptr)
         for (const auto& p : procedures) (void)options_.segments->publish(range_of(p, start));
       const std::lock_guard lock(mutex_);
-      added_.insert_or_assign(start, std::move(batch));
+      added_.insert_or_assign(start, std::move(all));
       *out = start;
       return asmjit::kErrorOk;
     }
@@ -178,7 +188,7 @@ asmjit::Error AsmjitRuntime::add_registered(void** out, asmjit::CodeHolder& code
 }
 
 asmjit::Error AsmjitRuntime::_release(void* start) noexcept {
-  std::map<void*, RegistrationBatch>::node_type added;
+  std::map<void*, Procedures>::node_type added;
   {
     const std::lock_guard lock(mutex_);
     added = added_.extract(start);

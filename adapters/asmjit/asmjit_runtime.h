@@ -80,19 +80,28 @@ class AsmjitRuntime : public asmjit::JitRuntime {
   asmjit::Error _release(void* start) noexcept override;
 
  private:
+  /// The procedures of one code, most of which are alone.
+  struct Procedures {
+    Registration first;
+    RegistrationBatch others;
+    std::size_t size() const noexcept { return (first ? 1 : 0) + others.size(); }
+    Status cancel() noexcept;
+  };
+  template <class Described>
+  static Status register_all(void* start, Described& described, std::string_view name, Procedures& out);
   void release_all() noexcept;
   asmjit::Error add_named(void** out, asmjit::CodeHolder* code, std::string_view name) noexcept;
   asmjit::Error describe_and_add(void** out, asmjit::CodeHolder& code, std::string_view name);
   void report(const AsmjitDescription& description, asmjit::CodeHolder& code) const;
-  template <class Procedures>
-  asmjit::Error add_registered(void** out, asmjit::CodeHolder& code, Procedures& procedures, std::string_view name);
+  template <class Described>
+  asmjit::Error add_registered(void** out, asmjit::CodeHolder& code, Described& procedures, std::string_view name);
   asmjit::Error place(void** out, asmjit::CodeHolder& code, std::size_t more_functions) noexcept;
   asmjit::Error place_in_segments(void** out, asmjit::CodeHolder& code, std::size_t more_functions) noexcept;
   asmjit::Error take_away(void* start) noexcept;
 
   const AsmjitRuntimeOptions options_;
   mutable std::mutex mutex_;
-  std::map<void*, RegistrationBatch> added_;
+  std::map<void*, Procedures> added_;
 };
 
 }  // namespace jitunwind

@@ -147,9 +147,13 @@ inline derivation::CodePlace place_of(const ::asmjit::BaseAssembler& a) noexcept
 inline std::span<const std::uint8_t> bytes_behind(const ::asmjit::BaseAssembler& a, std::size_t offset) noexcept {
   return {a.JITUNWIND_ASMJIT(bufferData, buffer_data)() + offset, a.offset() - offset};
 }
-/// The size of the buffer from an offset in the current section on.
-inline std::size_t room_behind(const ::asmjit::BaseAssembler& a, std::size_t offset) noexcept {
-  return a.JITUNWIND_ASMJIT(bufferCapacity, buffer_capacity)() - offset;
+/// The buffer of the current section: its begin, the place of the next byte, its end.
+struct WrittenBuffer {
+  const std::uint8_t *data, *next, *end;
+};
+inline WrittenBuffer written_buffer(const ::asmjit::BaseAssembler& a) noexcept {
+  return {a.JITUNWIND_ASMJIT(bufferData, buffer_data)(), a.JITUNWIND_ASMJIT(bufferPtr, buffer_ptr)(),
+          a.JITUNWIND_ASMJIT(bufferEnd, buffer_end)()};
 }
 inline std::size_t section_count(const ::asmjit::CodeHolder& code) noexcept {
   return code.JITUNWIND_ASMJIT(sectionCount, section_count)();

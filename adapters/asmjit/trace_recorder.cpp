@@ -107,6 +107,7 @@ TraceRecorder::Written& TraceRecorder::with_room(std::uint32_t id, std::uint32_t
   constexpr std::size_t k_few = 64;
   Written& written = section(id);
   if (end + k_longest > written.bytes.size()) written.bytes.resize(2 * (end + k_longest));
+  written.last_begin = static_cast<std::uint32_t>(written.bytes.size() - k_longest) + 1;
   if (const std::size_t count = written.instructions.size(); count == written.instructions.capacity())
     written.instructions.reserve(std::max(k_few, 2 * count));
   return written;
@@ -139,7 +140,7 @@ void TraceRecorder::add(CodePlace place, Bytes bytes, Recorded instruction) {
 void TraceRecorder::instruction(CodePlace place, Bytes bytes, const ::asmjit::BaseInst& instruction,
                                 std::span<const ::asmjit::Operand_> operands) noexcept {
   guarded([&] {
-    Recorded one;
+    Recorded one(0, 0, 0, Recorded::Form::effects);
     one.first_effect = static_cast<std::uint32_t>(effects_.size());
     append_effects(instruction, operands, effects_);
     one.mnemonic = static_cast<std::uint16_t>(v::instruction_id(instruction));
@@ -152,12 +153,10 @@ void TraceRecorder::instruction(CodePlace place, Bytes bytes, const ::asmjit::Ba
 
 void TraceRecorder::instruction(CodePlace place, Bytes bytes, std::span<const ::asmjit::Operand> changes) noexcept {
   guarded([&] {
-    Recorded one;
+    Recorded one(0, 0, k_embedded, Recorded::Form::effects);
     one.first_effect = static_cast<std::uint32_t>(effects_.size());
     append_changes(changes, effects_);
-    one.mnemonic = k_embedded;
     one.count = static_cast<std::uint8_t>(effects_.size() - one.first_effect);
-    one.form = Recorded::Form::effects;
     add(place, bytes, one);
   });
 }
@@ -211,7 +210,8 @@ void TraceRecorder::padding(CodePlace place, std::uint32_t end) noexcept {
   if (place.offset == end) return;
   guarded([&] {
     Written& written = with_room(place.section, end);
-    written.instructions.push_back({{}, place.offset, end, 0, k_padding, 0, Recorded::Form::effects_of_patched});
+    written.instructions.push_back({place.offset, end, k_padding, Recorded::Form::effects_of_patched});
+    written.instructions.back().first_effect = 0;
     written.end = std::max(written.end, end);
   });
 }

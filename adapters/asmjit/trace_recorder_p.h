@@ -53,11 +53,16 @@ class TraceRecorder {
   /// An instruction, which is translated to effects when somebody asks for them. Until then its operands are kept.
   struct Recorded {
     enum class Form : std::uint8_t { operands, effects, effects_of_patched };
+    /// Leaves the operands and offsets as they are: zeros would take as long as what is written.
+    Recorded() noexcept {}  // NOLINT
+    Recorded(std::uint32_t its_begin, std::uint32_t its_end, std::uint16_t its_mnemonic, Form its_form) noexcept
+        : kept{}, begin(its_begin), end(its_end), mnemonic(its_mnemonic), form(its_form) {}
+
     std::array<::asmjit::Operand_, 3> kept;
-    std::uint32_t begin = 0;  ///< offsets in bytes from the start of its section
-    std::uint32_t end = 0;
-    std::uint32_t first_effect = 0;
-    std::uint16_t mnemonic = 0;
+    std::uint32_t begin;  ///< offsets in bytes from the start of its section
+    std::uint32_t end;
+    std::uint32_t first_effect;  // of those in effects_, if it is translated
+    std::uint16_t mnemonic;
     std::uint8_t count = 0;  ///< of effects
     Form form = Form::operands;
 
@@ -71,22 +76,19 @@ class TraceRecorder {
     /// Whether asmjit itself fills in some of its bytes later.
     bool may_be_patched() const noexcept;
   };
-  /// Whether an instruction can begin here, which is then the last one of its section: there is memory for it.
-  bool has_room(CodePlace place) const noexcept;
-  /// Makes memory for it. False: it is not the last one, or there is none.
-  [[gnu::cold]] bool make_room(CodePlace place) noexcept;
-  /// Begins the record of an instruction without prefixes or other options, whose bytes are written next. Precondition:
-  /// there is room.
-  void begin(CodePlace place, std::uint32_t id, const ::asmjit::Operand_& o0, const ::asmjit::Operand_& o1,
+  /// Begins the record of an instruction without prefixes or other options, whose bytes are written next. False: it is
+  /// not the last one of its section, or there is no memory.
+  bool begin(CodePlace place, std::uint32_t id, const ::asmjit::Operand_& o0, const ::asmjit::Operand_& o1,
              const ::asmjit::Operand_& o2) noexcept;
-  /// Ends the record. An instruction without bytes was not written. `room`: bytes of the buffer from its begin on.
-  void end(Bytes bytes, std::size_t room) noexcept;
+  /// Ends the record, for an emitter whose buffer has these bounds. An instruction without bytes was not written.
+  void end(const asmjit_version::WrittenBuffer& buffer) noexcept;
   /// Records in the order in which they were written.
   struct Written {
     std::vector<Recorded> instructions;
     std::vector<TracedData> data;
     std::vector<std::uint8_t> bytes;  ///< those of the instructions as written, by their offsets
     std::uint32_t end = 0;            ///< of the last instruction
+    std::uint32_t last_begin = 0;     ///< an instruction may begin here without more memory for bytes
   };
   /// The records, if they are of one section and have neither landing pads, handlers nor tables of labels.
   const Written* only_instructions() const noexcept;
@@ -109,6 +111,7 @@ class TraceRecorder {
   void guarded(Record record) noexcept;
   Written& section(std::uint32_t id);
   Written& with_room(std::uint32_t id, std::uint32_t end);
+  [[gnu::cold]] bool make_room(CodePlace place) noexcept;
   void add(CodePlace place, Bytes bytes, Recorded instruction);
   static bool replace(Written& written, const Recorded& instruction);
   TracedInstruction translated(std::uint32_t section, const Recorded& instruction, std::vector<Effect>& effects) const;
@@ -129,14 +132,15 @@ class TraceRecorder {
   bool out_of_memory_ = false;
 };
 
-inline bool TraceRecorder::has_room(CodePlace place) const noexcept {
-  const Written* const last = written_last_;
-  return last && last_section_ == place.section && place.offset >= last->end &&
-         place.offset + k_longest <= last->bytes.size() && last->instructions.size() != last->instructions.capacity();
-}
-
-inline void TraceRecorder::begin(CodePlace place, std::uint32_t id, const ::asmjit::Operand_& o0,
+inline bool TraceRecorder::begin(CodePlace place, std::uint32_t id, const ::asmjit::Operand_& o0,
                                  const ::asmjit::Operand_& o1, const ::asmjit::Operand_& o2) noexcept {
+  const auto has_room = [&] {
+    const Written* const last = written_last_;
+    return last && last_section_ == place.section && place.offset >= last->end && place.offset < last->last_begin &&
+           last->instructions.size() != last->instructions.capacity();
+  };
+  if (!has_room() && !make_room(place)) [[unlikely]]
+    return false;
   Recorded& one = written_last_->instructions.emplace_back();
   one.begin = place.offset;
   one.mnemonic = static_cast<std::uint16_t>(id);
@@ -144,18 +148,20 @@ inline void TraceRecorder::begin(CodePlace place, std::uint32_t id, const ::asmj
   const std::array<const ::asmjit::Operand_*, 3> all{&o0, &o1, &o2};
   for (std::size_t i = 0; i < all.size(); ++i)
     std::memcpy(static_cast<void*>(&one.kept[i]), static_cast<const void*>(all[i]), sizeof one.kept[i]);
+  return true;
 }
 
-inline void TraceRecorder::end(Bytes bytes, std::size_t room) noexcept {
+inline void TraceRecorder::end(const asmjit_version::WrittenBuffer& buffer) noexcept {
   Written& last = *written_last_;
-  if (bytes.empty()) return last.instructions.pop_back();
   Recorded& one = last.instructions.back();
-  one.end = last.end = one.begin + static_cast<std::uint32_t>(bytes.size());
+  const std::uint8_t* const bytes = buffer.data + one.begin;
+  if (buffer.next == bytes) return last.instructions.pop_back();
+  one.end = last.end = static_cast<std::uint32_t>(buffer.next - buffer.data);
   // A copy of a fixed size is one instruction. The bytes behind those that were written are not read.
-  if (room >= k_longest) [[likely]]
-    std::memcpy(&last.bytes[one.begin], bytes.data(), k_longest);
+  if (buffer.end - bytes >= static_cast<std::ptrdiff_t>(k_longest)) [[likely]]
+    std::memcpy(&last.bytes[one.begin], bytes, k_longest);
   else
-    std::memcpy(&last.bytes[one.begin], bytes.data(), bytes.size());
+    std::memcpy(&last.bytes[one.begin], bytes, static_cast<std::size_t>(buffer.next - bytes));
 }
 
 }  // namespace jitunwind::derivation

@@ -228,6 +228,58 @@ TEST(WrongMarks, AreRefusedBehindManyUndecidedPlaces) {
             "code_disagrees: +0x10b: the row says cfa=rsp+8, but rsp is cfa-16, since the instruction at +0x10a\n");
 }
 
+/// The bytes of `code`, up to a multiple of 16 with padding, and those of `more`.
+std::vector<unsigned char> followed_by(std::vector<unsigned char> code, std::initializer_list<unsigned char> more) {
+  code.resize((code.size() + 15) / 16 * 16, 0xcc);
+  code.insert(code.end(), more);
+  return code;
+}
+
+TEST(WrongMarks, AreRefusedWhereTheRangeTakesAnotherFunctionOrAPltAlong) {
+  Refusing refusing;
+  const auto refusal_of = [&](const std::vector<unsigned char>& code) {
+    Marks marks;
+    marks.push({0, 1}, rbx).pop({1, 2}, rbx);
+    return refusing.refusal(marks, code);
+  };
+  const std::vector<unsigned char> own{0x53, 0x5b, 0xc3};  // push rbx; pop rbx; ret
+  const auto told = [](const char* bytes) {
+    return "code_disagrees: +0x10: nothing leads to the code from here up to the end of the range, and its rows are "
+           "not "
+           "right there, as where another function or a PLT is taken along, " +
+           std::string(bytes) + " bytes\n";
+  };
+  // push rbp; mov rbp,rsp; pop rbp; ret
+  EXPECT_EQ(refusal_of(followed_by(own, {0x55, 0x48, 0x89, 0xe5, 0x5d, 0xc3})), told("6"));
+  // A PLT: push [rip+8]; jmp [rip+16]; nop. jmp [rip+16]; push 0; jmp to its begin.
+  EXPECT_EQ(refusal_of(followed_by(own, {0xff, 0x35, 8,  0, 0, 0, 0xff, 0x25, 16, 0, 0, 0,    0x0f, 0x1f, 0x40, 0,
+                                         0xff, 0x25, 16, 0, 0, 0, 0x68, 0,    0,  0, 0, 0xe9, 0xe0, 0xff, 0xff, 0xff})),
+            told("32"));
+  // endbr64; jmp [rip+16]; nop
+  EXPECT_EQ(
+      refusal_of(followed_by(own, {0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25, 16, 0, 0, 0, 0x66, 0x0f, 0x1f, 0x44, 0, 0})),
+      told("16"));
+  // A leaf, for which the rows are right, and numbers: 1.0, 2.0.
+  EXPECT_EQ(refusal_of(followed_by(own, {0x89, 0xf8, 0xc3})), "registered");
+  EXPECT_EQ(refusal_of(followed_by(own, {0, 0, 0, 0, 0, 0, 0xf0, 0x3f, 0, 0, 0, 0, 0, 0, 0, 0x40})), "registered");
+}
+
+/// Behind the ud2 nothing leads to the epilogue, whose rows nobody has said.
+TEST(WrongMarks, AreNotThoseOfADeadEpilogue) {
+  Refusing refusing;
+  Marks marks;
+  marks.push({0, 1}, rbx).ends_without_return();
+  EXPECT_EQ(refusing.refusal(marks, {0x53, 0xff, 0xd0, 0x0f, 0x0b, 0x5b, 0xc3}), "registered");
+}
+
+/// Code that is entered from outside has rows of its own.
+TEST(WrongMarks, AreNotThoseOfAPartWithASecondEntry) {
+  Refusing refusing;
+  Marks marks;
+  marks.push({0, 1}, rbx).pop({1, 2}, rbx).push({16, 17}, rbp).pop({17, 18}, rbp);
+  EXPECT_EQ(refusing.refusal(marks, followed_by({0x53, 0x5b, 0xc3}, {0x55, 0x5d, 0xc3})), "registered");
+}
+
 /// Marks that are right stay so, in copies as well.
 TEST(WrongMarks, AreNotThoseOfRightCode) {
   Refusing refusing;

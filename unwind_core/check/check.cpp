@@ -69,9 +69,12 @@ class Report {
       add({code_.range.begin + at, end}, *judgement, rows.index_at(at));
     });
     report_.padding = {code_.range.begin + paths.judged_end(), code_.range.end};
+    report_.foreign = {code_.range.begin + paths.foreign_begin(), code_.range.end};
     const Addr end = code_.range.begin + paths.size();
-    if (end < code_.range.end)
-      report_.padding = {}, add({end, code_.range.end}, {Verdict::cannot_tell, CannotTell::unreadable}, 0);
+    if (end < code_.range.end) {
+      report_.padding = report_.foreign = {};
+      add({end, code_.range.end}, {Verdict::cannot_tell, CannotTell::unreadable}, 0);
+    }
     return std::move(report_);
   }
   /// Nothing of it was compared.

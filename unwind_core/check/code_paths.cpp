@@ -148,8 +148,10 @@ std::uint32_t CodePaths::branch_to(std::uint32_t offset) {
 void CodePaths::note(const Path& path, std::uint32_t offset, Judgement judgement) {
   shapes_[offset] |= k_seen;
   if (judgement.verdict == Verdict::agrees) return;
-  if (path.is_assumed && judgement.verdict == Verdict::disagrees)
+  if (path.is_assumed && judgement.verdict == Verdict::disagrees) {
     judgement = {Verdict::cannot_tell, unreached_, judgement.reg};
+    refuted_end_ = std::max(refuted_end_, offset + 1);
+  }
   if (notes_.size() >= most_notes_) drop_old_notes();
   notes_.push_back({offset, path.head, heads_[path.head].turn, judgement});
 }
@@ -396,6 +398,28 @@ void CodePaths::assume_unreached() {
   }
 }
 
+/// `begin`: behind all that paths reach. Data is hardly read as code that ends with its last byte. Dead code, such as
+/// an epilogue behind a call that does not return, has the frame in place where it begins.
+void CodePaths::find_foreign(std::uint32_t begin) {
+  const std::uint32_t unit = machine_.arch.unit;
+  const auto size = static_cast<std::uint32_t>(bytes_.size());
+  foreign_begin_ = size;
+  while (begin < size && read(begin).pads) begin += std::max<std::uint32_t>(read(begin).length, unit);
+  if (begin >= size || !rows_.is_entry_row(rows_[rows_.index_at(begin)])) return;
+  bool has_ended = false, is_stub = false, has_jumped = false;
+  for (std::uint32_t at = begin; at < size;) {
+    const MachineInstruction& i = read(at);
+    if (i.length == 0 || i.effect == Effect::unknown) return;
+    if (!i.pads) has_ended = !i.goes_on();
+    const bool jumps = i.effect == Effect::jump;
+    const bool by_word = i.operand.kind == JumpOperand::Kind::memory && i.operand.base == k_no_reg;
+    if (jumps && !has_jumped) is_stub = by_word;
+    has_jumped |= jumps;
+    at += i.length;
+  }
+  if (has_ended && (is_stub || refuted_end_ > begin)) foreign_begin_ = begin;
+}
+
 /// Code in which an instruction begins in the middle of another one is read in two ways. Code that jumps behind a
 /// prefix, as the C library jumps over `lock`, is not meant.
 void CodePaths::note_overlaps() {
@@ -423,7 +447,9 @@ void CodePaths::follow_all() {
   if (!is_entry) ++assumed_;
   add_head(0, is_entry ? CodeValues::at_entry(machine_) : rows_.values_of(first), false);
   work();
+  const std::uint32_t reached_end = judged_end();
   assume_unreached();
+  find_foreign(reached_end);
   note_overlaps();
   drop_old_notes();
   // Notes that hold for every path come first, then the worst.

@@ -33,6 +33,10 @@ class CodePaths {
   }
   /// The end of the last instruction that was judged: padding to which nothing leads is not.
   std::uint32_t judged_end() const noexcept;
+  /// The begin of other code at the end: nothing leads there, its first row is that of an entry, all of it is code that
+  /// ends, and it begins as a stub of the dynamic linker or does something else than its rows say. size(): there is
+  /// none.
+  std::uint32_t foreign_begin() const noexcept { return foreign_begin_; }
   /// The number of bytes that could be read.
   std::size_t size() const noexcept { return bytes_.size(); }
   bool has_tables() const noexcept { return !table_jumps_.empty(); }
@@ -100,6 +104,7 @@ class CodePaths {
   void work();
   void assume_unreached();
   void assume(std::uint32_t offset);
+  void find_foreign(std::uint32_t begin);
   void note_overlaps();
   void drop_old_notes();
   void note(std::uint32_t offset, CannotTell why);
@@ -133,7 +138,9 @@ class CodePaths {
   CannotTell unreached_ = CannotTell::no_path;  // why no path leads to code
   std::uint32_t row_ = 0;                       // of the last instruction
   std::uint32_t assumed_ = 0;
-  std::uint32_t judged_ = 0;  // number of heads
+  std::uint32_t judged_ = 0;       // number of heads
+  std::uint32_t refuted_end_ = 0;  // behind the last instruction where a row contradicts the one that a path began with
+  std::uint32_t foreign_begin_ = 0;
   bool may_overlap_ = false;  // a path has met an instruction that the first pass has not
   std::uint64_t steps_left_;
 };
