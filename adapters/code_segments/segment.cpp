@@ -15,9 +15,6 @@ namespace {
 constexpr std::size_t k_spare_strings = 512;
 constexpr std::size_t k_spare_frames = 2048;
 
-// Parts of an FDE with absolute or relative words (LSB 5.0 core, 10.6.1.2).
-constexpr std::size_t k_fde_begin = 8, k_fde_range = 16;
-
 }  // namespace
 
 Segment::Segment(SegmentMemory memory, const SegmentLayout& layout)
