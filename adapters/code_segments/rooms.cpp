@@ -118,6 +118,7 @@ Result<CodeRoom> CodeSegments::State::allocate(const RoomSize& size, Opened& unu
       may_have_file = not_published("a callback of dl_iterate_phdr() must not open a library");
       is_alone = true;
     }
+    close_abandoned();
     // A file that has no pages for this room was refused.
     opened = open(is_alone ? CodeSegmentsOptions{size.bytes, 1 + size.parts} : options, may_have_file);
     if (!opened) return Error{ErrorCode::out_of_memory, 0, "no executable memory"};

@@ -121,6 +121,8 @@ struct CodeSegments::State {
   Status release(Addr start) noexcept;
   Status seal() noexcept;
   void close() noexcept;
+  void abandon() noexcept;
+  static void close_abandoned() noexcept;
   void enter_list() noexcept;
   void report(CodeSegmentsStatus& out) const;
 
@@ -165,6 +167,7 @@ struct CodeSegments::State {
   static void find_list_owner() noexcept;
   /// This thread is in a callback of dl_iterate_phdr(): it must not open or close a segment, or start a thread.
   static bool lists_libraries() noexcept;
+  void cancel_all() noexcept;
   void close_segment(Opened segment) noexcept;
   Result<CodeRoom> allocate(const RoomSize& size, Opened& unused);
   Status release(Addr start, Opened& unused) noexcept;
@@ -187,6 +190,7 @@ struct CodeSegments::State {
   Segment* current = nullptr;
   Opened spare;
   bool is_at_work = false, is_some_full = false;
+  bool is_abandoned = false;  // its owner has gone, in a callback of dl_iterate_phdr()
   OwnThread worker;
   std::vector<Opened> leaving;  // that the worker closes
   /// Rooms without code, by size. That which has been empty for the longest time is taken first: somebody may have read
