@@ -17,15 +17,6 @@
 namespace jitunwind {
 namespace {
 
-bool write_part(int file, const FilePart& part) noexcept {
-  for (std::size_t done = 0; done < part.bytes.size();) {
-    const long written = write_at(file, part.bytes.data() + done, part.bytes.size() - done, part.at + done);
-    if (written <= 0 && errno != EINTR) return false;
-    if (written > 0) done += static_cast<std::size_t>(written);
-  }
-  return true;
-}
-
 /// Gives `file` the name `path`, and the former file of that name the name `file`. False: it has no name any more,
 /// since the file system exchanges none.
 Result<bool> swap_names(const std::string& file, const std::string& path, bool must) noexcept {
@@ -79,7 +70,8 @@ Result<std::string> SegmentMemory::renew(std::span<const FilePart> parts, const 
   const ErrnoKeeper keep_errno;
   // The dynamic linker takes files of one inode for one library, so that of its own file must not serve another.
   const bool is_first = !std::exchange(has_first_, true);
-  std::string name = path_ + (is_first ? k_first : ".new");
+  const std::string whole = path_ + (is_first ? k_first : ".new");
+  std::string name = path_ + k_unfinished;
   const ReadableFile file = new_file(AT_FDCWD, name.c_str());
   if (!file.is_open()) return not_published("no new file can be made in the folder");
   const auto give_up = [&](const Error& why) {
@@ -90,8 +82,12 @@ Result<std::string> SegmentMemory::renew(std::span<const FilePart> parts, const 
   Status sized = give_size(file.number());
   if (sized && has_all_pages_ && !seals) sized = back_all(file.number());
   if (!sized) return give_up(sized.error());
-  if (!std::all_of(parts.begin(), parts.end(), [&](const FilePart& p) { return write_part(file.number(), p); }))
+  if (!std::all_of(parts.begin(), parts.end(),
+                   [&](const FilePart& part) { return write_whole(file.number(), part.bytes, part.at); }))
     return give_up(not_published(errno == ENOSPC ? "the folder's disk is full" : "the new file cannot be written"));
+  if (::rename(name.c_str(), whole.c_str()) != 0)
+    return give_up(not_published("the new file cannot have a name of its own"));
+  name = whole;
   const Result<bool> has_name = swap_names(name, path_, is_first);
   if (!has_name) return give_up(has_name.error());
   if (const Status mapped = map_anew(file.number(), layout, seals); !mapped) {
