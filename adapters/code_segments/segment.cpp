@@ -246,8 +246,10 @@ bool Segment::publish_symbol(Index index, std::uint64_t size, std::string_view n
   std::uint64_t first_word = 0;
   std::memcpy(&first_word, &symbol, sizeof first_word);
   const std::size_t at = layout_.symbol(index);
-  store(at + offsetof(Elf64_Sym, st_size), size);
-  store(at + offsetof(Elf64_Sym, st_value), std::uint64_t{layout_.text_address + function.at});
+  const std::uint64_t address = layout_.text_address + function.at;
+  const std::uint64_t left_out = address == 0 ? 1 : 0;  // bpftrace 0.27 takes a symbol of address 0 for none
+  store(at + offsetof(Elf64_Sym, st_size), size - left_out);
+  store(at + offsetof(Elf64_Sym, st_value), address + left_out);
   store(at, first_word);
   return true;
 }

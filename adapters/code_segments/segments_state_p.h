@@ -52,19 +52,24 @@ class KnownFrames {
   /// Empty: they are not known.
   std::span<const std::byte> find(const Key& key) const noexcept {
     if (key.shape == nullptr) return {};
-    const Entry& entry = entries_[slot(*key.shape, key.size)];
-    return entry.shape == *key.shape && entry.size == key.size ? std::span(entry.frames) : std::span<const std::byte>();
+    for (const Entry& entry : entries_[place(*key.shape, key.size)])
+      if (entry.size == key.size && entry.shape == *key.shape) return entry.frames;
+    return {};
   }
-  /// Swaps the entry with the one in its place, which is destroyed without the lock: shapes have one of their own.
-  void swap(Entry& entry) noexcept { std::swap(entries_[slot(entry.shape, entry.size)], entry); }
+  /// Puts the entry in, and gives the older one of its place, which is destroyed without the lock: shapes have one of
+  /// their own.
+  void exchange(Entry& entry) noexcept {
+    for (Entry& known : entries_[place(entry.shape, entry.size)]) std::swap(known, entry);
+  }
 
  private:
-  static constexpr unsigned k_bits = 8;
-  static std::size_t slot(const FrameShape& shape, std::uint64_t size) noexcept {
+  static constexpr unsigned k_bits = 7;
+  static std::size_t place(const FrameShape& shape, std::uint64_t size) noexcept {
     return table_place(hash_with(reinterpret_cast<std::uintptr_t>(shape.regions()), size), k_bits);
   }
 
-  std::array<Entry, std::size_t{1} << k_bits> entries_{};
+  // Two of one place do not take turns.
+  std::array<std::array<Entry, 2>, std::size_t{1} << k_bits> entries_{};
 };
 
 /// Guards all states and their segments, which are whole in forked children. It is never held while the registry or the
