@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstring>
@@ -26,18 +25,6 @@ Result<bool> swap_names(const std::string& file, const std::string& path, bool m
 }
 
 }  // namespace
-
-void SegmentMemory::remove_former(const std::string& name) noexcept {
-  if (!name.ends_with(k_first)) {
-    ::unlink(name.c_str());
-    return;
-  }
-  const ReadableFile file(name.c_str(), O_RDWR | O_NOFOLLOW);
-  struct stat status {};
-  if (file.is_open() && ::fstat(file.number(), &status) == 0)
-    (void)::syscall(SYS_fallocate, file.number(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0L,
-                    static_cast<long>(status.st_size));
-}
 
 void SegmentMemory::stamp() const noexcept { (void)::utimensat(AT_FDCWD, path_.c_str(), nullptr, AT_SYMLINK_NOFOLLOW); }
 
@@ -68,7 +55,8 @@ Status SegmentMemory::map_anew(int file, const SegmentLayout& layout, bool seals
 
 Result<std::string> SegmentMemory::renew(std::span<const FilePart> parts, const SegmentLayout& layout, bool seals) {
   const ErrnoKeeper keep_errno;
-  // The dynamic linker takes files of one inode for one library, so that of its own file must not serve another.
+  // The dynamic linker takes files of one inode for one library, so that of its own file must not serve another. Those
+  // who have opened it when it was the only one read it for as long as they like.
   const bool is_first = !std::exchange(has_first_, true);
   const std::string whole = path_ + (is_first ? k_first : ".new");
   std::string name = path_ + k_unfinished;
@@ -95,7 +83,7 @@ Result<std::string> SegmentMemory::renew(std::span<const FilePart> parts, const 
     (void)swap_names(name, path_, is_first);
     return give_up(mapped.error());
   }
-  return *has_name ? name : std::string();
+  return *has_name && !is_first ? name : std::string();
 }
 
 Segment::Parts Segment::parts() const noexcept {
