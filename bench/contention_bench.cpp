@@ -54,7 +54,7 @@ void walk(benchmark::State& state, const Walker& walker, Churn churn, bool quiet
   const Registered registered(arena, k_on_stack, arena.functions().size());
   std::vector<StackFunction> functions;
   for (std::size_t i = 0; i < k_depth; ++i)
-    functions.push_back(i % k_jit_every == k_jit_every - 1 ? arena.entry(i / k_jit_every) : static_function(i));
+    functions.push_back(i % k_jit_every == k_jit_every - 1 ? registered.entry(i / k_jit_every) : static_function(i));
   functions.push_back(measure);
   ContendedWalk contended{{}, &state, &walker};
   if (quiet) {
@@ -70,6 +70,7 @@ void walk(benchmark::State& state, const Walker& walker, Churn churn, bool quiet
 }  // namespace
 
 void add_contention_benchmarks() {
+  if (!registrars().front()->can_find()) return;  // it registers nothing while it is measured
   for (const Walker& walker : walkers()) {
     if (!walker.passes_jit_frames) continue;
     for (const Churn churn : {Churn::other_pages, Churn::neighbours}) {
