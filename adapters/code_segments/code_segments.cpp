@@ -47,7 +47,7 @@ void CodeSegments::State::close() noexcept {
   cancel_all();
 }
 
-/// The dynamic linker must not be called now. What this state has opened stays until the next call that may do so.
+/// The dynamic linker must not be called now. Segments stay open until the next call that may do so.
 void CodeSegments::State::abandon() noexcept {
   cancel_all();
   const SegmentsLock lock;

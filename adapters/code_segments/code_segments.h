@@ -70,7 +70,7 @@ class CodeSegments {
   /// Opens nothing yet.
   explicit CodeSegments(const CodeSegmentsOptions& options = {}) noexcept;
   /// Releases everything, closes all segments, and waits for the thread that opens one: not in a constructor that this
-  /// thread waits for. In a callback of dl_iterate_phdr() segments are closed later, when others are opened.
+  /// thread waits for. A callback of dl_iterate_phdr() leaves closing them to later calls that open others.
   ~CodeSegments();
   CodeSegments(const CodeSegments&) = delete;
   CodeSegments& operator=(const CodeSegments&) = delete;

@@ -286,8 +286,8 @@ TEST(CodeSegmentsProcess, NothingIsPublishedWhereLibrariesCannotBeOpened) {
 /// published if it is not.
 TEST(CodeSegmentsProcess, NothingIsPublishedInPartWhereACallIsRefused) {
   for (const int call_number : {SYS_openat, SYS_mkdirat, SYS_fstat, SYS_fchmod, SYS_ftruncate, SYS_fallocate, SYS_read,
-                                SYS_pread64, SYS_pwrite64, SYS_getdents64, SYS_readlinkat, SYS_utimensat, SYS_renameat, SYS_renameat2,
-                                SYS_clone, SYS_gettid, SYS_clock_gettime}) {
+                                SYS_pread64, SYS_pwrite64, SYS_getdents64, SYS_readlinkat, SYS_utimensat, SYS_renameat,
+                                SYS_renameat2, SYS_clone, SYS_gettid, SYS_clock_gettime}) {
     const TemporaryFolder folder;
     EXPECT_EQ(in_child(folder.path(),
                        [&] {

@@ -102,8 +102,8 @@ TEST(JitstackWatch, WritesAWholeFileOrNone) {
   const TemporaryFolder folder;
   const TargetProgram program(TARGET_PROGRAM, {"0"});
   std::ofstream(folder / "seen.folded") << "before";
-  const Ended ended = run("sh -c \"trap '' XFSZ; ulimit -f 0; exec " JITSTACK " --watch 0.1 --output " + folder / "seen" +
-                          " " + id_of(program) + "\"");
+  const Ended ended = run("sh -c \"trap '' XFSZ; ulimit -f 0; exec " JITSTACK " --watch 0.1 --output " +
+                          folder / "seen" + " " + id_of(program) + "\"");
   EXPECT_NE(ended.status, 0);
   EXPECT_NE(ended.text.find("cannot write"), std::string::npos) << ended.text;
   EXPECT_EQ(text_of_file(folder / "seen.folded"), "before");

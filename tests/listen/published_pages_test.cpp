@@ -236,7 +236,7 @@ TEST(PublishedPages, EachFdeBeginsInTheText) {
   EXPECT_GT(fdes, 0u);
 }
 
-/// What the disk has no room for leaves nothing behind, neither a file that is made nor a copy of its tables.
+/// A copy of tables that the disk has no room for leaves nothing behind.
 TEST(PublishedPages, ADiskThatIsFullHasNoPartsOfFiles) {
   const TemporaryFolder folder;
   const pid_t child = ::fork();
