@@ -58,12 +58,13 @@ void CodeSegments::State::abandon() noexcept {
   is_abandoned = true;
 }
 
+/// One whose thread is at work stays: the thread may wait for the dynamic linker's lock, which this one may have.
 void CodeSegments::State::close_abandoned() noexcept {
   for (;;) {
     State* state = nullptr;
     {
       const SegmentsLock lock;
-      for (state = first; state != nullptr && !state->is_abandoned;) state = state->next;
+      for (state = first; state != nullptr && (!state->is_abandoned || state->is_at_work);) state = state->next;
       if (state == nullptr || lists_libraries()) return;
       state->is_abandoned = false;
     }
