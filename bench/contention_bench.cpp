@@ -70,9 +70,9 @@ void walk(benchmark::State& state, const Walker& walker, Churn churn, bool quiet
 }  // namespace
 
 void add_contention_benchmarks() {
-  if (!registrars().front()->can_find()) return;  // it registers nothing while it is measured
   for (const Walker& walker : walkers()) {
-    if (!walker.passes_jit_frames) continue;
+    // Some register nothing while they are measured.
+    if (!walker.passes_jit_frames || !registrars().front()->can_find()) continue;
     for (const Churn churn : {Churn::other_pages, Churn::neighbours}) {
       for (const bool quiet : {false, true}) {
         const std::string name =
