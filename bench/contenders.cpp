@@ -38,6 +38,7 @@ void add_libgcc(const Release& release, bool is_newest, bool is_oldest, std::vec
   if (is_newest || is_oldest) {
     all.push_back({own, "bench_jitunwind", k_throws, "", release});
     all.push_back({on("listening", release), "bench_listen", k_registers_and_throws, "", release});
+    all.push_back({on(k_published, release), "bench_stock", {k_walk, k_throw}, "", release});
   }
   if (is_newest) all.push_back({again(own), "bench_jitunwind", k_throws, "", release});
 }
@@ -68,8 +69,8 @@ Others others_of(const std::string& suite, const std::vector<Release>& releases)
     return found == releases.end() ? Release{"", unwinder, suite} : *found;
   };
   const Release libgcc = find(k_libgcc);
-  return {libgcc.title(),           find(k_nongnu).title(),  find(k_llvm).title(),
-          find(k_elfutils).title(), on(k_reference, libgcc), on("listening", libgcc)};
+  return {libgcc.title(),          find(k_nongnu).title(),  find(k_llvm).title(),   find(k_elfutils).title(),
+          on(k_reference, libgcc), on("listening", libgcc), on(k_published, libgcc)};
 }
 
 }  // namespace
@@ -108,7 +109,8 @@ std::vector<Peer> peers(const std::vector<Release>& releases) {
                                       {k_compiler, "measure_headers", {k_starts}},
                                       {k_engine, "measure_engines", {k_starts}},
                                       {k_large, "bench_large", {k_large_code}},
-                                      {k_check, "bench_check", {k_large_code}}};
+                                      {k_check, "bench_check", {k_large_code}},
+                                      {k_published, "bench_published", {k_large_code}}};
   all.insert(all.end(), of_one_kind.begin(), of_one_kind.end());
   return all;
 }

@@ -36,6 +36,7 @@ inline constexpr const char* k_compiler = "compiler";
 inline constexpr const char* k_engine = "engine";
 inline constexpr const char* k_large = "large";
 inline constexpr const char* k_check = "check";
+inline constexpr const char* k_published = "published";
 inline constexpr const char* k_onlooker = "other processes";
 
 /// A program, and the release of another unwinder that it runs with.
@@ -61,6 +62,7 @@ struct Others {
   std::string libgcc, nongnu, llvm, elfutils;
   std::string on_libgcc;  ///< this library, and a throw by the C++ run-time's unwinder
   std::string listening;  ///< a program that does not use this library, while the library listens to it
+  std::string published;  ///< one that does not have this library, with functions that another program published
 };
 /// Returns the newest release of each first, to which targets refer, and then those of each older suite.
 std::vector<Others> others(const std::vector<Release>& releases);

@@ -54,7 +54,7 @@ void walk(benchmark::State& state, const Walker& walker, Churn churn, bool quiet
   const Registered registered(arena, k_on_stack, arena.functions().size());
   std::vector<StackFunction> functions;
   for (std::size_t i = 0; i < k_depth; ++i)
-    functions.push_back(i % k_jit_every == k_jit_every - 1 ? arena.entry(i / k_jit_every) : static_function(i));
+    functions.push_back(i % k_jit_every == k_jit_every - 1 ? registered.entry(i / k_jit_every) : static_function(i));
   functions.push_back(measure);
   ContendedWalk contended{{}, &state, &walker};
   if (quiet) {
@@ -71,7 +71,8 @@ void walk(benchmark::State& state, const Walker& walker, Churn churn, bool quiet
 
 void add_contention_benchmarks() {
   for (const Walker& walker : walkers()) {
-    if (!walker.passes_jit_frames) continue;
+    // Some register nothing while they are measured.
+    if (!walker.passes_jit_frames || !registrars().front()->can_find()) continue;
     for (const Churn churn : {Churn::other_pages, Churn::neighbours}) {
       for (const bool quiet : {false, true}) {
         const std::string name =

@@ -42,6 +42,8 @@ class Registrar {
   /// Looks up the code at an address as a step does. Returns false when nothing is found.
   virtual bool find(const void* pc) = 0;
   virtual bool can_find() const { return true; }
+  /// The place at which a registered function runs, if the registrar has made a copy of it; else null.
+  virtual const std::byte* copy_of(std::size_t) const { return nullptr; }
 };
 
 // Each program implements the following functions.

@@ -22,6 +22,21 @@ std::vector<TableOptions> tables(const Others& others) {
   const Contender libgcc_throw{others.libgcc, "libgcc_s"};
   const Contender told{others.listening, "__register_frame"};
   const Contender listening_throw{others.listening, "libgcc_s"};
+  const Contender published_throw{others.published, "libgcc_s"};
+  const Contender published_walk{others.published, "_Unwind_Backtrace"};
+  // Code that is published is passed as fast as code that is registered alone: by this library, and by those who know
+  // nothing of it.
+  const auto as_registered = [&](const std::string& row) {
+    std::vector<Target> targets;
+    for (const char* const count : {"1000", "100000"}) {
+      const std::string published = row + "published/" + count, registered = row + "directives/" + count;
+      for (const Contender& way : {backtrace, step, our_throw, own_throw})
+        targets.push_back({way, way, 1.1, published, registered});
+      targets.push_back({published_throw, our_throw, 1, published, registered});
+      targets.push_back({published_walk, {others.libgcc, "_Unwind_Backtrace"}, 1, published, row + "told/" + count});
+    }
+    return targets;
+  };
   const std::vector<Target> as_libgcc{{backtrace, libgcc_walk, 1}};
   // Targets of registering and cancelling. They are the same except for one more target each.
   const auto changes = [&](const Target& one_more, double told_at_most) {
@@ -64,7 +79,8 @@ std::vector<TableOptions> tables(const Others& others) {
         {backtrace, limit, 5},
         {step, {others.nongnu, "unw_step"}, 0.05},
         {c_step, step, 1.1},
-        {uwx_step, step, 3}}},
+        {uwx_step, step, 3},
+        {published_walk, libgcc_walk, 1.1, "walk/jit/.*"}}},
       {"Walk of another stack of the same functions each time, ns a frame",
        "unlike/",
        backtrace,
@@ -121,11 +137,12 @@ std::vector<TableOptions> tables(const Others& others) {
        {{own_throw, libgcc_throw, 1, ".*/1/.*"},
         {own_throw, libgcc_throw, 0.25, "throw/static/(10|50|200)/.*"},
         {own_throw, libgcc_throw, 0.4, "throw/destructors/(10|50|200)/.*"},
-        {our_throw, libgcc_throw, 1.03}}},
+        {our_throw, libgcc_throw, 1.03},
+        {published_throw, our_throw, 1, "throw/jit/.*"}}},
       {"First throw after N registrations, ns", "first_throw/", our_throw, {{listening_throw, k_time, 100'000}}},
       {"Walk or throw through one of N functions that were just registered, for the first time, ns", "through_new/",
-       our_throw},
-      {"Through each of them once more, ns", "through_again/", our_throw},
+       our_throw, as_registered("through_new/")},
+      {"Through each of them once more, ns", "through_again/", our_throw, as_registered("through_again/")},
       {"Throw through one function made at run time while another thread does the same (or only computes), elapsed "
        "time, ns",
        "throw_beside/",
@@ -179,6 +196,23 @@ std::vector<TableOptions> tables(const Others& others) {
        "check_shape",
        {k_check, "unchecked"},
        {{{k_check, "registered"}, k_time, 20'000}, {{k_check, "again"}, k_time, 2'000}}},
+      {"Publish one of N functions, ns; the difference is what committing adds to registering",
+       "publish/",
+       {k_published, "register_code"},
+       {{{k_published, "difference"}, k_time, 150}, {{k_published, "commit"}, {k_published, "register_code"}, 3}}},
+      {"Open a segment, ns of any thread, for each of its N functions",
+       "open_segment/",
+       {k_published, "a function's share"},
+       {{{k_published, "a function's share"}, k_time, 100}}},
+      {"Lay a file over 64 KiB of code with N functions, ns",
+       "lay_over/",
+       {k_published, "make"},
+       {{{k_published, "replace"}, k_time, 300'000}}},
+      {"Call one of N functions on pages of their own in a random order, ns; the kind of memory",
+       "spread_calls/",
+       {k_published, "anonymous"},
+       {{{k_published, "segments"}, {k_published, "anonymous"}, 1.25},
+        {{k_published, "segments"}, {k_published, "anonymous, huge pages"}, 2}}},
       {"Throw through a procedure with N rows, the first and another, ns a row",
        "throw_by_rows/",
        {k_large, "first"},

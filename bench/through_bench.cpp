@@ -9,6 +9,7 @@
 
 #include "bench/jit_arena.h"
 #include "bench/measurements.h"
+#include "bench/registered.h"
 #include "bench/stack.h"
 #include "bench/thread_time.h"
 
@@ -77,7 +78,7 @@ void through(benchmark::State& state, const Way& way, Registrar& registrar, cons
   std::vector<StackFunction> functions{static_function(0), nullptr, way.below};
   bool is_right = true;
   const auto pass_all = [&] {
-    for (std::size_t i = 0; i < count; ++i) is_right = pass(way, functions, arena.entry(i)) && is_right;
+    for (std::size_t i = 0; i < count; ++i) is_right = pass(way, functions, entry_of(registrar, arena, i)) && is_right;
   };
   for (auto _ : state) {
     for (std::size_t i = 0; i < count; ++i) registrar.register_function(i);

@@ -38,13 +38,13 @@ const JitArena& arena(std::size_t others) {
   return *made;
 }
 
-std::vector<StackFunction> stack(std::size_t depth, Kind kind, const JitArena& arena) {
+std::vector<StackFunction> stack(std::size_t depth, Kind kind, const Registered& registered) {
   std::vector<StackFunction> functions;
   for (std::size_t i = 0; i < depth; ++i) {
     // The only function of a stack of depth 1 is made at run time, too.
     const bool jit = kind == Kind::jit && i % k_jit_every == std::min(depth, k_jit_every) - 1;
     const auto of_cpp = kind == Kind::destructors ? static_function_with_destructor : static_function;
-    functions.push_back(jit ? arena.entry(i / k_jit_every) : of_cpp(i));
+    functions.push_back(jit ? registered.entry(i / k_jit_every) : of_cpp(i));
   }
   functions.push_back(throw_one);
   return functions;
@@ -63,7 +63,7 @@ bool throw_and_catch(const std::vector<StackFunction>& functions) {
 void throws(benchmark::State& state, std::size_t depth, Kind kind, std::size_t others) {
   const JitArena& made = arena(others);
   const Registered registered(made, kind == Kind::jit || others != 0 ? k_on_stack + others : 0);
-  const std::vector<StackFunction> functions = stack(depth, kind, made);
+  const std::vector<StackFunction> functions = stack(depth, kind, registered);
   if (!throw_and_catch(functions)) return state.SkipWithError("not caught");
   for (auto _ : state) benchmark::DoNotOptimize(throw_and_catch(functions));
   state.SetItemsProcessed(state.iterations());
@@ -71,11 +71,11 @@ void throws(benchmark::State& state, std::size_t depth, Kind kind, std::size_t o
 
 void first_throw(benchmark::State& state, std::size_t others) {
   const JitArena& made = arena(others);
-  const std::vector<StackFunction> functions = stack(1, Kind::jit, made);
-  (void)throw_and_catch(stack(1, Kind::plain, made));
+  (void)throw_and_catch(stack(1, Kind::plain, Registered(made, 0)));
   for (auto _ : state) {
     state.PauseTiming();
     auto registered = std::make_unique<Registered>(made, k_on_stack + others);
+    const std::vector<StackFunction> functions = stack(1, Kind::jit, *registered);
     state.ResumeTiming();
     benchmark::DoNotOptimize(throw_and_catch(functions));
     state.PauseTiming();
@@ -89,7 +89,7 @@ void first_throw(benchmark::State& state, std::size_t others) {
 void throw_beside(benchmark::State& state, bool other_throws) {
   const JitArena& made = arena(0);
   const Registered registered(made, k_on_stack);
-  const std::vector<StackFunction> functions = stack(1, Kind::jit, made);
+  const std::vector<StackFunction> functions = stack(1, Kind::jit, registered);
   (void)throw_and_catch(functions);
   const auto measure = [&] {
     for (auto _ : state) {

@@ -25,7 +25,7 @@ constexpr std::size_t k_jit_every = 4;
 struct Measurement : Context {
   benchmark::State* state;
   const Walker* walker;
-  const JitArena* arena;
+  const Registered* registered;
   std::size_t depth;
   bool with_jit;
 };
@@ -33,7 +33,8 @@ struct Measurement : Context {
 /// Returns "" when the walk saw every frame that it should have seen.
 std::string mistake(const Measurement& measured, std::span<void* const> found) {
   if (found.size() != measured.depth) return "only " + std::to_string(found.size()) + " frames";
-  const auto jit = std::count_if(found.begin(), found.end(), [&](void* pc) { return measured.arena->contains(pc); });
+  const auto jit =
+      std::count_if(found.begin(), found.end(), [&](void* pc) { return measured.registered->contains(pc); });
   const auto expected = measured.with_jit ? static_cast<std::ptrdiff_t>(measured.depth / k_jit_every) : 0;
   // The walker's own frames take places at the inner end.
   if (jit > expected + 1 || jit + 2 < expected) return "wrong frames: " + std::to_string(jit) + " JIT frames";
@@ -72,20 +73,20 @@ void walk_once(Context* context) {
 }
 
 /// Returns the functions of a stack without the one that measures.
-std::vector<StackFunction> functions_of(std::size_t depth, bool with_jit, const JitArena& arena) {
+std::vector<StackFunction> functions_of(std::size_t depth, bool with_jit, const Registered& registered) {
   std::vector<StackFunction> functions;
   for (std::size_t i = 0; i < depth; ++i) {
     const bool jit = with_jit && i % k_jit_every == k_jit_every - 1;
-    functions.push_back(jit ? arena.entry(i / k_jit_every) : static_function(i));
+    functions.push_back(jit ? registered.entry(i / k_jit_every) : static_function(i));
   }
   return functions;
 }
 
 void walk(benchmark::State& state, const Walker& walker, std::size_t depth, bool with_jit, const JitArena& arena) {
-  std::vector<StackFunction> functions = functions_of(depth, with_jit, arena);
-  functions.push_back(measure);
   const Registered registered(arena, with_jit ? depth / k_jit_every : 0);
-  Measurement measured{{}, &state, &walker, &arena, depth, with_jit};
+  std::vector<StackFunction> functions = functions_of(depth, with_jit, registered);
+  functions.push_back(measure);
+  Measurement measured{{}, &state, &walker, &registered, depth, with_jit};
   run_stack(functions, measured);
 }
 
@@ -100,10 +101,10 @@ double seconds_of(const Stacks& stacks, Measurement& measured) {
 /// as the walks, and are measured without them.
 void walk_unlike(benchmark::State& state, const Walker& walker, std::size_t depth, bool with_jit,
                  const JitArena& arena) {
-  std::vector<StackFunction> functions = functions_of(depth, with_jit, arena);
   const Registered registered(arena, with_jit ? depth / k_jit_every : 0);
-  Measurement measured{{}, &state, &walker, &arena, depth, with_jit};
-  Measurement calls{{}, &state, nullptr, &arena, depth, with_jit};
+  std::vector<StackFunction> functions = functions_of(depth, with_jit, registered);
+  Measurement measured{{}, &state, &walker, &registered, depth, with_jit};
+  Measurement calls{{}, &state, nullptr, &registered, depth, with_jit};
   std::minstd_rand random;
   Stacks stacks(256);
   for (auto& stack : stacks) {

@@ -75,6 +75,15 @@ ReadableFile new_file(int folder, const char* name) noexcept {
   return file;
 }
 
+bool write_whole(int file, std::span<const std::byte> bytes, std::size_t at) noexcept {
+  for (std::size_t done = 0; done < bytes.size();) {
+    const long written = write_at(file, bytes.data() + done, bytes.size() - done, at + done);
+    if (written <= 0 && errno != EINTR) return false;
+    if (written > 0) done += static_cast<std::size_t>(written);
+  }
+  return true;
+}
+
 CodePlaces CodePlaces::of_environment() {
   CodePlaces places;
   for (const char* const variable : {"JITUNWIND_CODE_DIR", "XDG_RUNTIME_DIR"})

@@ -1,7 +1,9 @@
 // The folder of this process's files in a folder that others may share.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +21,11 @@ Status may_publish() noexcept;
 
 /// A file that did not exist, of this user alone: to read and write. Not open: errno says why.
 ReadableFile new_file(int folder, const char* name) noexcept;
+/// Behind the name that a file will have when it is whole. Nobody looks for this one, so nobody reads less than a whole
+/// file, whatever becomes of the process or the disk meanwhile.
+inline constexpr const char* k_unfinished = ".part";
+/// Writes all of it there. False: errno says why not.
+bool write_whole(int file, std::span<const std::byte> bytes, std::size_t at) noexcept;
 
 /// The fate of files, of this process's own and of those of processes that are gone.
 enum class FilesAtEnd : std::uint8_t { removed, kept };

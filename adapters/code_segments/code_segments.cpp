@@ -26,14 +26,8 @@ void CodeSegments::State::leave_to_parent() noexcept {
   outdated.clear();
 }
 
-void CodeSegments::State::close() noexcept {
-  worker.join();
+void CodeSegments::State::cancel_all() noexcept {
   RegistrationBatch all;
-  {
-    const SegmentsLock lock;
-    leave_list();
-    remove_outdated();
-  }
   for (auto& [end, segment] : segments) {
     for (Segment::Index i = 0; i < segment->count(); ++i) {
       Registration one = Registration::adopt(std::exchange((*segment)[i].registered, nullptr));
@@ -41,6 +35,42 @@ void CodeSegments::State::close() noexcept {
     }
   }
   (void)all.cancel();
+}
+
+void CodeSegments::State::close() noexcept {
+  worker.join();
+  {
+    const SegmentsLock lock;
+    leave_list();
+    remove_outdated();
+  }
+  cancel_all();
+}
+
+/// The dynamic linker must not be called now. Segments stay open until the next call that may do so.
+void CodeSegments::State::abandon() noexcept {
+  cancel_all();
+  const SegmentsLock lock;
+  each_segment([](Segment& segment) {
+    for (Segment::Index i = 0; segment.is_published() && i < segment.count(); ++i)
+      if (segment[i].state != Segment::Function::State::part) segment.withdraw(i);
+  });
+  is_abandoned = true;
+}
+
+/// One whose thread is at work stays: the thread may wait for the dynamic linker's lock, which this one may have.
+void CodeSegments::State::close_abandoned() noexcept {
+  for (;;) {
+    State* state = nullptr;
+    {
+      const SegmentsLock lock;
+      for (state = first; state != nullptr && (!state->is_abandoned || state->is_at_work);) state = state->next;
+      if (state == nullptr || lists_libraries()) return;
+      state->is_abandoned = false;
+    }
+    state->close();
+    destroy_on_heap(state);
+  }
 }
 
 void CodeSegments::State::report(CodeSegmentsStatus& out) const {
@@ -114,6 +144,7 @@ void CodeSegments::State::leave_list() noexcept {
 
 /// The environment is read once, by the thread that makes the object: getenv(3).
 CodeSegments::State* CodeSegments::State::make(const CodeSegmentsOptions& options) noexcept {
+  close_abandoned();
   State* const state = make_on_heap<State>(options);
   if (state == nullptr) return nullptr;
   try {
@@ -132,8 +163,14 @@ CodeSegments::State* CodeSegments::State::make(const CodeSegmentsOptions& option
 CodeSegments::CodeSegments(const CodeSegmentsOptions& options) noexcept : state_(State::make(options)) {}
 
 CodeSegments::~CodeSegments() {
-  if (state_ != nullptr) state_->close();
+  if (state_ == nullptr) return;
+  if (State::lists_libraries()) {
+    state_->abandon();
+    return;
+  }
+  state_->close();
   destroy_on_heap(state_);
+  State::close_abandoned();
 }
 
 Result<CodeRoom> CodeSegments::allocate(std::size_t size, std::size_t more_functions, std::size_t alignment) noexcept {

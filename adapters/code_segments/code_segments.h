@@ -69,7 +69,8 @@ class CodeSegments {
  public:
   /// Opens nothing yet.
   explicit CodeSegments(const CodeSegmentsOptions& options = {}) noexcept;
-  /// Releases everything, and waits for the thread that opens a segment: not under the dynamic linker's lock.
+  /// Releases everything, closes all segments, and waits for the thread that opens one: not in a constructor that this
+  /// thread waits for. A callback of dl_iterate_phdr() leaves closing them to later calls that open others.
   ~CodeSegments();
   CodeSegments(const CodeSegments&) = delete;
   CodeSegments& operator=(const CodeSegments&) = delete;

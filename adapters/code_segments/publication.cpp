@@ -148,7 +148,7 @@ void CodeSegments::State::publish(Place room, std::string_view name, const Known
   if (!encoded.frames.empty()) {
     encoded.shape = *key.shape;
     encoded.size = key.size;
-    known_frames.swap(encoded);
+    known_frames.exchange(encoded);
   }
   finish(room, procedure);
 }

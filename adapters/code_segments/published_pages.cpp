@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -148,9 +149,14 @@ class PublishedPages::Pages {
   /// perf reads files when it reports, after the program has ended and taken its code back. A copy of the tables takes
   /// the file's name before the first function goes. The file that is mapped has no name then.
   void keep_tables() {
+    const std::string unfinished = segment.memory().path() + k_unfinished;
     kept_ = segment.memory().path() + ".kept";
-    const ReadableFile file = new_file(AT_FDCWD, kept_.c_str());
-    if (write_at(file.number(), segment.memory().writable(), text, 0) != static_cast<long>(text)) kept_.clear();
+    const ReadableFile file = new_file(AT_FDCWD, unfinished.c_str());
+    if (file.is_open() && write_whole(file.number(), {segment.memory().writable(), text}, 0) &&
+        ::rename(unfinished.c_str(), kept_.c_str()) == 0)
+      return;
+    if (file.is_open()) ::unlink(unfinished.c_str());
+    kept_.clear();
   }
   void name_kept_tables() noexcept {
     if (!kept_.empty()) (void)::rename(kept_.c_str(), segment.memory().path().c_str());

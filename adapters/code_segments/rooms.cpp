@@ -97,7 +97,7 @@ Result<CodeRoom> CodeSegments::State::allocate(std::size_t bytes, std::size_t mo
 Result<CodeRoom> CodeSegments::State::allocate(const RoomSize& size, Opened& unused) {
   bool is_alone = !fits_any_segment(size);
   Opened opened;
-  for (Status may_have_file = may_publish();; may_have_file = not_published("the folder's disk is full")) {
+  for (bool is_disk_full = false;; is_disk_full = true) {
     {
       const SegmentsLock lock;
       if (opened && is_alone) {
@@ -114,10 +114,12 @@ Result<CodeRoom> CodeSegments::State::allocate(const RoomSize& size, Opened& unu
         return room_of(place);
       }
     }
+    Status may_have_file = is_disk_full ? Status(not_published("the folder's disk is full")) : may_publish();
     if (may_have_file && lists_libraries()) {
       may_have_file = not_published("a callback of dl_iterate_phdr() must not open a library");
       is_alone = true;
     }
+    close_abandoned();
     // A file that has no pages for this room was refused.
     opened = open(is_alone ? CodeSegmentsOptions{size.bytes, 1 + size.parts} : options, may_have_file);
     if (!opened) return Error{ErrorCode::out_of_memory, 0, "no executable memory"};

@@ -46,7 +46,7 @@ Status CodeSegments::State::renew(Segment& segment, bool seals) noexcept {
 
 /// Somebody may have read its name in a list of mappings, so it stays until another one comes.
 void CodeSegments::State::remove_outdated() noexcept {
-  if (!outdated.empty()) SegmentMemory::remove_former(outdated);
+  if (!outdated.empty()) ::unlink(outdated.c_str());
   outdated.clear();
 }
 

@@ -15,9 +15,6 @@ namespace {
 constexpr std::size_t k_spare_strings = 512;
 constexpr std::size_t k_spare_frames = 2048;
 
-// Parts of an FDE with absolute or relative words (LSB 5.0 core, 10.6.1.2).
-constexpr std::size_t k_fde_begin = 8, k_fde_range = 16;
-
 }  // namespace
 
 Segment::Segment(SegmentMemory memory, const SegmentLayout& layout)
@@ -249,8 +246,10 @@ bool Segment::publish_symbol(Index index, std::uint64_t size, std::string_view n
   std::uint64_t first_word = 0;
   std::memcpy(&first_word, &symbol, sizeof first_word);
   const std::size_t at = layout_.symbol(index);
-  store(at + offsetof(Elf64_Sym, st_size), size);
-  store(at + offsetof(Elf64_Sym, st_value), std::uint64_t{layout_.text_address + function.at});
+  const std::uint64_t address = layout_.text_address + function.at;
+  const std::uint64_t left_out = address == 0 ? 1 : 0;  // bpftrace 0.27 takes a symbol of address 0 for none
+  store(at + offsetof(Elf64_Sym, st_size), size - left_out);
+  store(at + offsetof(Elf64_Sym, st_value), address + left_out);
   store(at, first_word);
   return true;
 }

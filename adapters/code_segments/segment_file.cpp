@@ -193,6 +193,11 @@ void write_segment_file(SegmentLayout& layout, const Arch& arch, std::span<std::
   layout.no_frame = layout.frames + frames.size();
   frames.begin_fde({layout.text_address, layout.text_address}, 0);
   frames.end_fde();
+  // The writer takes address 0 for none. bpftrace takes the first address of all entries for that of a mapping's
+  // tables.
+  const std::size_t place = layout.no_frame + k_fde_begin;
+  const std::uint64_t begin = layout.text_address - layout.address(place);
+  std::memcpy(into.data() + place, &begin, sizeof begin);
   layout.first_frame = layout.frames + frames.size();
   ElfWriter elf(arch, into);
   elf.head({ET_DYN, sizeof(Elf64_Ehdr), k_segments, k_headers, k_sections});

@@ -78,6 +78,8 @@ inline constexpr std::uint64_t k_no_symbol =
 // name.
 inline constexpr std::size_t k_frames_of_function = 112, k_name_of_function = 48;
 inline constexpr std::size_t k_frames_end = sizeof(std::uint32_t);
+// Parts of an FDE with absolute or relative words (LSB 5.0 core, 10.6.1.2).
+inline constexpr std::size_t k_fde_begin = 8, k_fde_range = 16;
 
 /// Writes the file without any function. `into` has layout.end zeroed bytes. Sets layout.no_frame and first_frame.
 void write_segment_file(SegmentLayout& layout, const Arch& arch, std::span<std::byte> into) noexcept;

@@ -1,7 +1,9 @@
 // The file of a segment and its mappings.
 #include <dlfcn.h>
 #include <link.h>
+#include <stdio.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -26,13 +28,15 @@ void* map_file(int file, std::size_t bytes, int protection, int flags, Addr at =
   return nullptr;
 }
 
-/// A file with a name that nothing else in the folder has.
+/// An unfinished file, and the name that nothing else in the folder has or gets as long as that is there.
 ReadableFile make_new_file(int folder, const char* prefix, std::string& name) {
   static std::atomic<unsigned> count{0};
   for (;;) {
     name = prefix + std::to_string(count.fetch_add(1)) + ".so";
-    ReadableFile file = new_file(folder, name.c_str());
-    if (file.is_open() || errno != EEXIST) return file;
+    ReadableFile file = new_file(folder, (name + k_unfinished).c_str());
+    if (!file.is_open() && errno != EEXIST) return file;
+    if (file.is_open() && ::faccessat(folder, name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0) return file;
+    if (file.is_open()) ::unlinkat(folder, (name + k_unfinished).c_str(), 0);
   }
 }
 
@@ -158,12 +162,16 @@ Result<SegmentMemory> SegmentMemory::make_file(const std::string& place, FilesAt
   std::string name;
   const ReadableFile file = make_new_file(folder->file.number(), prefix, name);
   if (!file.is_open()) return not_published("no file can be made in the folder");
-  memory.path_ = folder->path + "/" + name;
+  const std::string path = folder->path + "/" + name;
+  memory.path_ = path + k_unfinished;
   if (const Status mapped = memory.map(file.number(), view); !mapped) return mapped.error();
   const Status backed =
       layout.is_laid_over ? memory.back_all(file.number()) : memory.back_begins(layout, file.number());
   if (!backed) return backed.error();
   write_segment_file(layout, arch, {memory.view_, memory.bytes_});
+  if (::renameat(AT_FDCWD, memory.path_.c_str(), AT_FDCWD, path.c_str()) != 0)
+    return not_published("the file cannot have its name");
+  memory.path_ = path;
   memory.is_file_ = true;
   return memory;
 }

@@ -84,12 +84,11 @@ class SegmentMemory {
   Addr image() const noexcept { return image_; }  ///< address of offset 0
   const std::byte* image_bytes() const noexcept { return pointer_to_image(0); }
   /// Makes a file of these parts, gives it the name of the former one, and maps it over that, the writable view as
-  /// well. Returns the name that the former one has now, which somebody may have just read; "" if it has none. The
-  /// caller removes it later. Error io: nothing has changed. Throws std::bad_alloc. Precondition: is_published(),
-  /// nobody writes to the view or to the image, and the parts are what both show.
+  /// well. Returns the name that the former one has now, which somebody may have just read. The caller removes it
+  /// later. "": it has none, or is the one that the dynamic linker opened, which stays with its segment. Error io:
+  /// nothing has changed. Throws std::bad_alloc. Precondition: is_published(), nobody writes to the view or to the
+  /// image, and the parts are what both show.
   Result<std::string> renew(std::span<const FilePart> parts, const SegmentLayout& layout, bool seals);
-  /// Removes a former file. The one that the dynamic linker opened stays with its segment, and is emptied.
-  static void remove_former(const std::string& name) noexcept;
   /// Gives the file pages from the begin of a part to its end, both offsets, if it has none yet. False: the disk has no
   /// room for them. Precondition: not is_sealed().
   bool back(Growing part, std::size_t begin, std::size_t end) noexcept {

@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstring>
@@ -17,15 +16,6 @@
 namespace jitunwind {
 namespace {
 
-bool write_part(int file, const FilePart& part) noexcept {
-  for (std::size_t done = 0; done < part.bytes.size();) {
-    const long written = write_at(file, part.bytes.data() + done, part.bytes.size() - done, part.at + done);
-    if (written <= 0 && errno != EINTR) return false;
-    if (written > 0) done += static_cast<std::size_t>(written);
-  }
-  return true;
-}
-
 /// Gives `file` the name `path`, and the former file of that name the name `file`. False: it has no name any more,
 /// since the file system exchanges none.
 Result<bool> swap_names(const std::string& file, const std::string& path, bool must) noexcept {
@@ -35,18 +25,6 @@ Result<bool> swap_names(const std::string& file, const std::string& path, bool m
 }
 
 }  // namespace
-
-void SegmentMemory::remove_former(const std::string& name) noexcept {
-  if (!name.ends_with(k_first)) {
-    ::unlink(name.c_str());
-    return;
-  }
-  const ReadableFile file(name.c_str(), O_RDWR | O_NOFOLLOW);
-  struct stat status {};
-  if (file.is_open() && ::fstat(file.number(), &status) == 0)
-    (void)::syscall(SYS_fallocate, file.number(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0L,
-                    static_cast<long>(status.st_size));
-}
 
 void SegmentMemory::stamp() const noexcept { (void)::utimensat(AT_FDCWD, path_.c_str(), nullptr, AT_SYMLINK_NOFOLLOW); }
 
@@ -77,9 +55,11 @@ Status SegmentMemory::map_anew(int file, const SegmentLayout& layout, bool seals
 
 Result<std::string> SegmentMemory::renew(std::span<const FilePart> parts, const SegmentLayout& layout, bool seals) {
   const ErrnoKeeper keep_errno;
-  // The dynamic linker takes files of one inode for one library, so that of its own file must not serve another.
+  // The dynamic linker takes files of one inode for one library, so that of its own file must not serve another. Those
+  // who have opened it when it was the only one read it for as long as they like.
   const bool is_first = !std::exchange(has_first_, true);
-  std::string name = path_ + (is_first ? k_first : ".new");
+  const std::string whole = path_ + (is_first ? k_first : ".new");
+  std::string name = path_ + k_unfinished;
   const ReadableFile file = new_file(AT_FDCWD, name.c_str());
   if (!file.is_open()) return not_published("no new file can be made in the folder");
   const auto give_up = [&](const Error& why) {
@@ -90,8 +70,12 @@ Result<std::string> SegmentMemory::renew(std::span<const FilePart> parts, const 
   Status sized = give_size(file.number());
   if (sized && has_all_pages_ && !seals) sized = back_all(file.number());
   if (!sized) return give_up(sized.error());
-  if (!std::all_of(parts.begin(), parts.end(), [&](const FilePart& p) { return write_part(file.number(), p); }))
+  if (!std::all_of(parts.begin(), parts.end(),
+                   [&](const FilePart& part) { return write_whole(file.number(), part.bytes, part.at); }))
     return give_up(not_published(errno == ENOSPC ? "the folder's disk is full" : "the new file cannot be written"));
+  if (::rename(name.c_str(), whole.c_str()) != 0)
+    return give_up(not_published("the new file cannot have a name of its own"));
+  name = whole;
   const Result<bool> has_name = swap_names(name, path_, is_first);
   if (!has_name) return give_up(has_name.error());
   if (const Status mapped = map_anew(file.number(), layout, seals); !mapped) {
@@ -99,7 +83,7 @@ Result<std::string> SegmentMemory::renew(std::span<const FilePart> parts, const 
     (void)swap_names(name, path_, is_first);
     return give_up(mapped.error());
   }
-  return *has_name ? name : std::string();
+  return *has_name && !is_first ? name : std::string();
 }
 
 Segment::Parts Segment::parts() const noexcept {

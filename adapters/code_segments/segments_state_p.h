@@ -52,19 +52,24 @@ class KnownFrames {
   /// Empty: they are not known.
   std::span<const std::byte> find(const Key& key) const noexcept {
     if (key.shape == nullptr) return {};
-    const Entry& entry = entries_[slot(*key.shape, key.size)];
-    return entry.shape == *key.shape && entry.size == key.size ? std::span(entry.frames) : std::span<const std::byte>();
+    for (const Entry& entry : entries_[place(*key.shape, key.size)])
+      if (entry.size == key.size && entry.shape == *key.shape) return entry.frames;
+    return {};
   }
-  /// Swaps the entry with the one in its place, which is destroyed without the lock: shapes have one of their own.
-  void swap(Entry& entry) noexcept { std::swap(entries_[slot(entry.shape, entry.size)], entry); }
+  /// Puts the entry in, and gives the older one of its place, which is destroyed without the lock: shapes have one of
+  /// their own.
+  void exchange(Entry& entry) noexcept {
+    for (Entry& known : entries_[place(entry.shape, entry.size)]) std::swap(known, entry);
+  }
 
  private:
-  static constexpr unsigned k_bits = 8;
-  static std::size_t slot(const FrameShape& shape, std::uint64_t size) noexcept {
+  static constexpr unsigned k_bits = 7;
+  static std::size_t place(const FrameShape& shape, std::uint64_t size) noexcept {
     return table_place(hash_with(reinterpret_cast<std::uintptr_t>(shape.regions()), size), k_bits);
   }
 
-  std::array<Entry, std::size_t{1} << k_bits> entries_{};
+  // Two of one place do not take turns.
+  std::array<std::array<Entry, 2>, std::size_t{1} << k_bits> entries_{};
 };
 
 /// Guards all states and their segments, which are whole in forked children. It is never held while the registry or the
@@ -121,6 +126,8 @@ struct CodeSegments::State {
   Status release(Addr start) noexcept;
   Status seal() noexcept;
   void close() noexcept;
+  void abandon() noexcept;
+  static void close_abandoned() noexcept;
   void enter_list() noexcept;
   void report(CodeSegmentsStatus& out) const;
 
@@ -165,6 +172,7 @@ struct CodeSegments::State {
   static void find_list_owner() noexcept;
   /// This thread is in a callback of dl_iterate_phdr(): it must not open or close a segment, or start a thread.
   static bool lists_libraries() noexcept;
+  void cancel_all() noexcept;
   void close_segment(Opened segment) noexcept;
   Result<CodeRoom> allocate(const RoomSize& size, Opened& unused);
   Status release(Addr start, Opened& unused) noexcept;
@@ -187,6 +195,7 @@ struct CodeSegments::State {
   Segment* current = nullptr;
   Opened spare;
   bool is_at_work = false, is_some_full = false;
+  bool is_abandoned = false;  // its owner has gone, in a callback of dl_iterate_phdr()
   OwnThread worker;
   std::vector<Opened> leaving;  // that the worker closes
   /// Rooms without code, by size. That which has been empty for the longest time is taken first: somebody may have read

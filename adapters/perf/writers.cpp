@@ -162,7 +162,12 @@ Status DumpWriter::open(std::string folder, std::uint64_t most_bytes) {
   out.u32(jitdump::k_magic), out.u32(jitdump::k_version), out.u32(jitdump::k_header);
   out.u32(local_space().arch.elf_machine), out.u32(jitdump::k_own_padding), out.u32(process_);
   out.u64(now()), out.u64(0);
-  return append(header);
+  const Status begun = append(header);
+  if (!begun) {
+    ::munmap(std::exchange(marker_, nullptr), k_page_size);
+    ::unlink(file_.path().c_str());
+  }
+  return begun;
 }
 
 Status DumpWriter::append(std::span<const std::byte> bytes) noexcept {

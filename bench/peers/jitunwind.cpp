@@ -184,9 +184,13 @@ class HeaderRegistrar final : public HandleRegistrar<ju_jit_known*> {
 class SegmentsRegistrar final : public Registrar {
  public:
   const char* name() const override { return "commit, code segments"; }
+  const char* description() const override { return "published"; }
   std::size_t max_functions() const override { return 100'000; }  // of files, 48 MiB
   bool find(const void*) override { return false; }
   bool can_find() const override { return false; }
+  const std::byte* copy_of(std::size_t index) const override {
+    return reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(starts_[index]));
+  }
 
   void prepare(std::span<const JitFunction> functions) override {
     functions_ = functions;

@@ -38,7 +38,7 @@ typedef struct ju_code_options {
     null_pointer, bad_struct_size, bad_version, out_of_memory. */
 ju_status ju_code_new(const ju_code_options* options, ju_code_segments** segments, ju_error* error);
 /** Releases all code of an allocator, and frees it. Null does nothing. It waits for the thread that opens a segment, so
-    the caller must not have the dynamic linker's lock. Errors: bad_handle, freed_handle. */
+    it must not be called in a constructor that this thread waits for. Errors: bad_handle, freed_handle. */
 ju_status ju_code_free(ju_code_segments* segments);
 /** A handle of the allocator of a program that was started with JITUNWIND_PUBLISH=1 in its environment, by which code
     generators publish that were not told to. Null, without error, in other programs. Free it with ju_code_free(), which

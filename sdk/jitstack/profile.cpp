@@ -21,15 +21,17 @@ std::string folded_name(const SeenFrame& frame) {
   return frame.is_jit ? name + "_[j]" : name;
 }
 
-/// Removes the file that has the name and creates a new one. A link that somebody else has put there, to a file of this
+/// Writes a new file, which gets the name when it is whole. A link that somebody else has put there, to a file of this
 /// user's, is therefore not followed.
 bool write_file(const std::string& path, const std::string& text) {
-  const bool is_free = ::unlink(path.c_str()) == 0 || errno == ENOENT;
-  FILE* const file = is_free ? std::fopen(path.c_str(), "wx") : nullptr;
+  const std::string unfinished = path + ".part";
+  const bool is_free = ::unlink(unfinished.c_str()) == 0 || errno == ENOENT;
+  FILE* const file = is_free ? std::fopen(unfinished.c_str(), "wx") : nullptr;
   const bool is_written = file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
   const bool is_closed = file && std::fclose(file) == 0;
-  if (is_written && is_closed) return true;
+  if (is_written && is_closed && std::rename(unfinished.c_str(), path.c_str()) == 0) return true;
   std::fprintf(stderr, "jitstack: cannot write '%s': %s\n", escaped(path).c_str(), std::strerror(errno));
+  if (file) ::unlink(unfinished.c_str());
   return false;
 }
 

@@ -130,6 +130,36 @@ TEST(LinkersLock, NoSegmentIsOpenedOrClosedByWhoeverHasTheList) {
   EXPECT_STREQ(symbol_at(commit_frame(segments, "next")), "next");
 }
 
+/// Closing its segments has to wait for the other thread, which waits for this one.
+TEST(LinkersLock, WhoeverHasTheListMayDestroySegments) {
+  ::unsetenv("CALLED_IN_CONSTRUCTOR");
+  std::optional<CodeSegments> segments(std::in_place, CodeSegmentsOptions{.text_bytes = 65536, .functions = 4});
+  std::vector<Addr> starts;
+  for (int i = 0; i < 9; ++i) starts.push_back(commit_frame(*segments, "code " + std::to_string(i)));
+  Dl_info info{};
+  ASSERT_NE(::dladdr(reinterpret_cast<void*>(static_cast<std::uintptr_t>(starts[0])), &info), 0);
+  const std::string file = info.dli_fname;
+  const LibgccSearch search;
+  std::optional<LoadingThread> other;
+  ::alarm(60);
+  iterate([&] {
+    other.emplace();
+    segments.reset();
+    for (const Addr start : starts) EXPECT_EQ(search(start + 1), 0u);
+  });
+  other.reset();
+  ::alarm(0);
+  for (const Addr start : starts) EXPECT_EQ(symbol_at(start), nullptr);
+  EXPECT_TRUE(std::filesystem::exists(file));
+  // The thread that opens segments may have to come to an end.
+  for (int i = 0; i < 1000 && std::filesystem::exists(file); ++i) {
+    segments.emplace();
+    std::this_thread::sleep_for(10ms);
+  }
+  EXPECT_FALSE(std::filesystem::exists(file));
+  EXPECT_STREQ(symbol_at(commit_frame(*segments, "next")), "next");
+}
+
 /// A segment that was opened ahead serves those who wait, as soon as the one before is full.
 TEST(LinkersLock, TheNextSegmentIsThereAlready) {
   CodeSegments segments({.text_bytes = 65536, .functions = 64});

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -15,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "jitunwind/sdk/exceptions/copied_procedure_internal.h"
 #include "tests/code_segments/committed.h"
 #include "tests/code_segments/symbols_of.h"
 #include "tests/support/allowed_calls.h"
@@ -206,6 +208,42 @@ TEST(CodeSegmentsProcess, LimitsOfTheSizeOfFilesAreKept) {
             0);
 }
 
+/// More code than 32 bits count. Files would need disk for all of it, so that only the memory's addresses are taken.
+TEST(CodeSegmentsProcess, FiveGiBOfCode) {
+  constexpr std::size_t k_gib = std::size_t{1} << 30;
+  constexpr rlimit k_small{std::size_t{64} << 20, std::size_t{64} << 20};
+  EXPECT_EQ(in_child("/tmp",
+                     [&] {
+                       if (::setrlimit(RLIMIT_FSIZE, &k_small) != 0) return 1;
+                       CodeSegments segments;
+                       if (segments.allocate(k_gib + 1) || segments.allocate(~std::size_t{0})) return 2;
+                       std::vector<Addr> starts;
+                       for (int i = 0; i < 5; ++i) {
+                         const auto room = segments.allocate(k_gib);
+                         if (!room && room.error().code == ErrorCode::out_of_memory) break;  // a small machine
+                         if (!room || room->writable.size() != k_gib) return 3;
+                         std::byte* const end = room->writable.data() + k_gib - sizeof FrameCode::k_bytes;
+                         std::memcpy(room->writable.data(), FrameCode::k_bytes, sizeof FrameCode::k_bytes);
+                         std::memcpy(end, FrameCode::k_bytes, sizeof FrameCode::k_bytes);
+                         const Description description = frame_description("large");
+                         if (!segments.commit(description, {.start = room->start, .size = k_gib})) return 4;
+                         for (const Addr at : {room->start, room->start + k_gib - sizeof FrameCode::k_bytes})
+                           if (call(at, k_identity, &segments) != &segments) return 5;
+                         starts.push_back(room->start);
+                       }
+                       const Addr small = commit_frame(segments, "small");
+                       if (symbol_at(small) != std::string("small")) return 6;
+                       const CodeSegmentsStatus status = segments.status();
+                       if (status.functions != starts.size() + 1 || status.published != 1) return 7;
+                       for (const Addr start : starts) {
+                         if (registered_name(start + k_gib - 1) != std::string("large")) return 8;
+                         if (!segments.release(start) || !registered_name(start).empty()) return 9;
+                       }
+                       return segments.status().segments == 1 ? 0 : 10;
+                     }),
+            0);
+}
+
 /// Somebody removed the file, or the whole folder.
 TEST(CodeSegmentsProcess, FilesThatVanishAreNotReplaced) {
   for (const bool removes_folder : {false, true}) {
@@ -248,8 +286,8 @@ TEST(CodeSegmentsProcess, NothingIsPublishedWhereLibrariesCannotBeOpened) {
 /// published if it is not.
 TEST(CodeSegmentsProcess, NothingIsPublishedInPartWhereACallIsRefused) {
   for (const int call_number : {SYS_openat, SYS_mkdirat, SYS_fstat, SYS_fchmod, SYS_ftruncate, SYS_fallocate, SYS_read,
-                                SYS_pread64, SYS_pwrite64, SYS_getdents64, SYS_readlinkat, SYS_utimensat, SYS_renameat2,
-                                SYS_clone, SYS_gettid, SYS_clock_gettime}) {
+                                SYS_pread64, SYS_pwrite64, SYS_getdents64, SYS_readlinkat, SYS_utimensat, SYS_renameat,
+                                SYS_renameat2, SYS_clone, SYS_gettid, SYS_clock_gettime}) {
     const TemporaryFolder folder;
     EXPECT_EQ(in_child(folder.path(),
                        [&] {
@@ -274,6 +312,36 @@ TEST(CodeSegmentsProcess, NothingIsPublishedInPartWhereACallIsRefused) {
                        }),
               0)
         << call_number;
+  }
+}
+
+/// A process ends at a call that makes a file, or a new one in its place. Nobody finds half a file by a name of a whole
+/// one.
+TEST(CodeSegmentsProcess, FilesHaveTheirNamesWhenTheyAreWhole) {
+  constexpr unsigned k_of_the_first = SYS_renameat;
+  for (const unsigned call_number : {unsigned{SYS_ftruncate}, unsigned{SYS_madvise}, k_of_the_first,
+                                     unsigned{SYS_pwrite64}, unsigned{SYS_renameat2}}) {
+    const TemporaryFolder folder;
+    EXPECT_EQ(in_child(folder.path(),
+                       [&] {
+                         auto filter = answers(std::array{call_number}, SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_ALLOW);
+                         if (!install(filter)) return 1;
+                         CodeSegments segments;
+                         commit_frame(segments, "seen");
+                         return segments.seal() ? 2 : 3;
+                       }),
+              128 + SIGSYS)
+        << call_number;
+    std::size_t files = 0, whole = 0;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path())) {
+      files += entry.is_regular_file();
+      const bool is_for_readers = entry.path().extension() == ".so" || entry.path().extension() == ".first";
+      if (!entry.is_regular_file() || !is_for_readers) continue;
+      ++whole;
+      EXPECT_EQ(run("eu-readelf --all --debug-dump=frames " + entry.path().string() + " 2>&1 >/dev/null").text, "");
+    }
+    EXPECT_GT(files, 0u) << call_number;
+    EXPECT_EQ(whole > 0, call_number == SYS_pwrite64 || call_number == SYS_renameat2) << call_number;
   }
 }
 

@@ -1,4 +1,5 @@
 // The content of a segment becomes a new file, while the code runs and readers look.
+#include <elf.h>
 #include <gtest/gtest.h>
 
 #include <dlfcn.h>
@@ -92,6 +93,9 @@ TEST(Seals, SealedFilesHaveABuildIdAndOtherOnesNone) {
   ASSERT_TRUE(segments.seal());
   EXPECT_NE(build_id_of(first), "");
   EXPECT_NE(build_id_of(first), id);
+  // Somebody may have opened that file when it was the only one.
+  const std::string of_the_first = text_of_file(file_of(first) + ".first");
+  EXPECT_TRUE(of_the_first.starts_with(ELFMAG) && of_the_first.find("second") != of_the_first.npos);
   EXPECT_EQ(segments.status().refused, 0u) << segments.status().latest_refusal.text();
 }
 

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -263,7 +264,7 @@ class Changes {
   void renew(bool seals) {
     const auto former = segment().renew(seals);
     fuzz::check(static_cast<bool>(former), "the file can be renewed");
-    SegmentMemory::remove_former(*former);
+    (void)::unlink(former->c_str());
     if (!segment().memory().is_sealed()) whole();
   }
 

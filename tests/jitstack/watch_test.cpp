@@ -96,6 +96,20 @@ TEST(JitstackWatch, WritesThroughNoLink) {
   EXPECT_EQ(jitstack("--watch 0.1 --output '" + output + "' " + id_of(program)).status, 0) << "again";
 }
 
+/// The former file stays, and no part of a new one is left. 0 blocks are the limit of the process, as if the disk were
+/// full.
+TEST(JitstackWatch, WritesAWholeFileOrNone) {
+  const TemporaryFolder folder;
+  const TargetProgram program(TARGET_PROGRAM, {"0"});
+  std::ofstream(folder / "seen.folded") << "before";
+  const Ended ended = run("sh -c \"trap '' XFSZ; ulimit -f 0; exec " JITSTACK " --watch 0.1 --output " +
+                          folder / "seen" + " " + id_of(program) + "\"");
+  EXPECT_NE(ended.status, 0);
+  EXPECT_NE(ended.text.find("cannot write"), std::string::npos) << ended.text;
+  EXPECT_EQ(text_of_file(folder / "seen.folded"), "before");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
+}
+
 TEST(JitstackWatch, SaysWhatIsWrong) {
   const TargetProgram program(TARGET_PROGRAM, {"0"});
   const Printed nowhere = jitstack("--watch 0.1 --output /nowhere/at/all " + id_of(program));

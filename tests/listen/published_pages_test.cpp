@@ -9,7 +9,9 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <thread>
@@ -22,6 +24,8 @@
 #include "jitunwind/sdk/published_pages_internal.h"
 #include "jitunwind/unwind_core/targets/process_folder_internal.h"
 #include "number_code.h"
+#include "tests/support/allowed_calls.h"
+#include "tests/support/command.h"
 
 namespace {
 
@@ -216,6 +220,39 @@ TEST(PublishedPages, AFileThatIsCutOrReplacedChangesNothing) {
   EXPECT_FALSE(lay_over(file));
   EXPECT_EQ(pages.call(), 7u);
   EXPECT_EQ(pages.file(), "");
+}
+
+/// bpftrace knows no code below the first of all entries, so that of no code must not begin elsewhere.
+TEST(PublishedPages, EachFdeBeginsInTheText) {
+  const JitPages pages(2);
+  const PublishedPages file = made(pages);
+  std::size_t fdes = 0;
+  for (const std::string& line : lines_of(run("readelf -wf " + file.path()).text)) {
+    const std::size_t pc = line.find(" FDE ") == line.npos ? line.npos : line.find(" pc=");
+    if (pc == line.npos) continue;
+    ++fdes;
+    EXPECT_LT(std::stoull(line.substr(pc + 4), nullptr, 16), 2 * k_page) << line;
+  }
+  EXPECT_GT(fdes, 0u);
+}
+
+/// A copy of tables that the disk has no room for leaves nothing behind.
+TEST(PublishedPages, ADiskThatIsFullHasNoPartsOfFiles) {
+  const TemporaryFolder folder;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::setenv("JITUNWIND_CODE_DIR", folder.path().c_str(), 1);
+    ::setenv("JITUNWIND_CODE_FILES", "keep", 1);
+    const JitPages pages(1);
+    if (!refuse({SYS_pwrite64}, ENOSPC)) ::_exit(1);
+    const PublishedPages file = made(pages);
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path()))
+      if (entry.is_regular_file() && entry.path() != file.path()) ::_exit(2);
+    ::_exit(file.path().find(folder.path()) == 0 ? 0 : 3);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0) << WEXITSTATUS(status);
 }
 
 std::uint64_t published() { return listen_status().published; }

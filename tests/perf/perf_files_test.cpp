@@ -169,6 +169,14 @@ TEST(PerfFiles, FullMapIsWrittenAnewAndFullDumpEnds) {
   EXPECT_EQ(perf_statistics().dump, "");
 }
 
+TEST(PerfFiles, DumpWithoutRoomForItsHeadIsNotLeft) {
+  testing::internal::CaptureStderr();
+  const AttachedPerf perf(39);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("perf's dump"), std::string::npos);
+  EXPECT_EQ(perf.dump(), "");
+  EXPECT_TRUE(std::filesystem::is_empty(perf.folder()));
+}
+
 TEST(PerfFiles, MapOfMoreThanItMayHaveEnds) {
   const AttachedPerf perf(4096);
   testing::internal::CaptureStderr();

@@ -135,7 +135,7 @@ def eu_stackprof(view):
         place, file = places.match(line), re.search(r' mainfile=(\S+)', line)
         if place:
             pc = place.group(1)
-            said.append('name')
+            said.append('name ')
         elif file:
             key = (pc, file.group(1))
             if key not in names:
