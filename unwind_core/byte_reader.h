@@ -36,7 +36,7 @@ class ByteReader {
 
   /// Precondition: !ok(). Returns the code and the place of the first failure; `what` says what was being read.
   Error error(const char* what) const noexcept { return {code_, address_ + failed_at_, what}; }
-  void fail(ErrorCode code) noexcept {
+  [[gnu::cold, gnu::noinline]] void fail(ErrorCode code) noexcept {
     if (failed_) return;
     failed_ = true;
     code_ = code;
@@ -73,35 +73,14 @@ class ByteReader {
   std::uint64_t uleb() noexcept {
     if (const std::int64_t byte = single_byte_leb(); byte >= 0) [[likely]]
       return static_cast<std::uint64_t>(byte);
-    std::uint64_t value = 0;
-    for (unsigned shift = 0;; shift += 7) {
-      const std::uint8_t byte = u8();
-      if (!ok()) return 0;
-      const std::uint64_t group = byte & 0x7fu;
-      const bool lost = shift > 63 ? group != 0 : shift == 63 && group > 1;
-      if (lost) return fail(ErrorCode::bad_encoding), 0;
-      if (shift <= 63) value |= group << shift;
-      if ((byte & 0x80u) == 0) return value;
-    }
+    return long_uleb();
   }
 
   /// Padding of any length is allowed if the value fits (DWARF 5, 7.6).
   std::int64_t sleb() noexcept {
     if (const std::int64_t byte = single_byte_leb(); byte >= 0) [[likely]]
       return static_cast<std::int64_t>(static_cast<std::uint64_t>(byte) << 57) >> 57;
-    std::uint64_t value = 0;
-    for (unsigned shift = 0;; shift += 7) {
-      const std::uint8_t byte = u8();
-      if (!ok()) return 0;
-      const std::uint64_t group = byte & 0x7fu;
-      const std::uint64_t sign = value >> 63 ? 0x7fu : 0;  // padding must consist of this
-      const bool lost = shift > 63 ? group != sign : shift == 63 && group != 0 && group != 0x7f;
-      if (lost) return fail(ErrorCode::bad_encoding), 0;
-      if (shift <= 63) value |= group << shift;
-      if ((byte & 0x80u) != 0) continue;
-      if (shift + 7 < 64 && (byte & 0x40u) != 0) value |= ~std::uint64_t{0} << (shift + 7);
-      return static_cast<std::int64_t>(value);
-    }
+    return long_sleb();
   }
 
   /// Takes the next bytes in place. The result is empty when there are fewer.
@@ -139,6 +118,35 @@ class ByteReader {
     return byte;
   }
 
+  /// Numbers of more than one byte, in functions that are not repeated in all parsers.
+  [[gnu::noinline]] std::uint64_t long_uleb() noexcept {
+    std::uint64_t value = 0;
+    for (unsigned shift = 0;; shift += 7) {
+      const std::uint8_t byte = u8();
+      if (!ok()) return 0;
+      const std::uint64_t group = byte & 0x7fu;
+      const bool lost = shift > 63 ? group != 0 : shift == 63 && group > 1;
+      if (lost) return fail(ErrorCode::bad_encoding), 0;
+      if (shift <= 63) value |= group << shift;
+      if ((byte & 0x80u) == 0) return value;
+    }
+  }
+  [[gnu::noinline]] std::int64_t long_sleb() noexcept {
+    std::uint64_t value = 0;
+    for (unsigned shift = 0;; shift += 7) {
+      const std::uint8_t byte = u8();
+      if (!ok()) return 0;
+      const std::uint64_t group = byte & 0x7fu;
+      const std::uint64_t sign = value >> 63 ? 0x7fu : 0;  // padding must consist of this
+      const bool lost = shift > 63 ? group != sign : shift == 63 && group != 0 && group != 0x7f;
+      if (lost) return fail(ErrorCode::bad_encoding), 0;
+      if (shift <= 63) value |= group << shift;
+      if ((byte & 0x80u) != 0) continue;
+      if (shift + 7 < 64 && (byte & 0x40u) != 0) value |= ~std::uint64_t{0} << (shift + 7);
+      return static_cast<std::int64_t>(value);
+    }
+  }
+
   const std::byte* take(std::uint64_t size) noexcept {
     if (size > remaining()) return fail(ErrorCode::truncated), nullptr;
     const std::byte* from = next_;
@@ -151,9 +159,7 @@ class ByteReader {
     UInt value;
     std::memcpy(&value, from, sizeof value);
     if (big_endian_ == (std::endian::native == std::endian::big)) return value;
-    UInt swapped = 0;
-    for (std::size_t i = 0; i < sizeof value; ++i) swapped = static_cast<UInt>(swapped << 8 | (value >> 8 * i & 0xff));
-    return swapped;
+    return __builtin_bswap64(value) >> (64 - 8 * sizeof value);
   }
 
   const std::byte* begin_;

@@ -1,8 +1,9 @@
 #include "jitunwind/unwind_core/error.h"
 
-#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
+#include <iterator>
 #include <string_view>
 
 #include "jitunwind/unwind_core/uncancelled_internal.h"
@@ -10,21 +11,22 @@
 namespace jitunwind {
 namespace {
 
+/// Has no pointers, which the linker would have to relocate at the start of each program.
 struct CodeInfo {
-  const char* name;
-  int unw_error;
-  const char* text;
+  char name[20];
+  std::int32_t unw_error;
+  char text[80];
 };
 
-constexpr std::array k_codes{
-#define JITUNWIND_ERROR(name, ju_status, unw_error, text) CodeInfo{#name, unw_error, text},
+constexpr CodeInfo k_codes[]{
+#define JITUNWIND_ERROR(name, ju_status, unw_error, text) {#name, unw_error, text},
 #include "jitunwind/unwind_core/error_codes.def"
 #undef JITUNWIND_ERROR
 };
 
 const CodeInfo& info(ErrorCode code) noexcept {
   const auto index = static_cast<std::size_t>(code);
-  return index < k_codes.size() ? k_codes[index] : k_codes[0];
+  return index < std::size(k_codes) ? k_codes[index] : k_codes[0];
 }
 
 }  // namespace

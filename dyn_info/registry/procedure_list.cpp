@@ -23,7 +23,8 @@ extern "C" {
 __attribute__((visibility("hidden"))) constinit unw_dyn_info_list_t jitunwind_dyn_info_list = {JITUNWIND_LAYOUT, 0,
                                                                                                nullptr};
 extern __attribute__((visibility("default"), alias("jitunwind_dyn_info_list"))) unw_dyn_info_list_t _U_dyn_info_list;
-__attribute__((visibility("hidden"), used)) constinit jitunwind::ListChanges jitunwind_dyn_changes{};
+__attribute__((visibility("hidden"), used,
+               section(".bss.large"))) constinit jitunwind::ListChanges jitunwind_dyn_changes{};
 }
 
 // The ELF notes have the name "UNWDYN" (docs/registry.md "Finding the list"). Type 1 holds the layout of the

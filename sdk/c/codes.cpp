@@ -11,8 +11,8 @@ namespace {
 /// The library has the meaning of a code, or this table has it.
 struct NamedCode {
   ju_status status;
-  const char* name;
-  const char* text;
+  char name[22];
+  char text[86];
 };
 
 constexpr NamedCode k_own[]{

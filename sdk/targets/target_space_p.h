@@ -154,8 +154,11 @@ class TargetSpace {
   JitCode jit_code_{raw_, arch_, modules_, mappings_, files_};
   JitNames jit_names_{arch_, mappings_, files_};
   UnreadCode unread_code_{mappings_};
-  SourceOrder sources_{
-      {.registered = &list_, .jit_code = &jit_code_, .jit_names = &jit_names_, .unread_code = &unread_code_}};
+  SourceOrder sources_{{.registered = &list_,
+                        .exidx = &arm_exidx_source(),
+                        .jit_code = &jit_code_,
+                        .jit_names = &jit_names_,
+                        .unread_code = &unread_code_}};
   std::array<const NameSource*, 4> names_;
   AddressSpace space_{arch_, memory_, modules_, sources_.rows(), names_, rows_kept_.cache(), sources_.guesses()};
 };

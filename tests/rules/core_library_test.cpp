@@ -85,10 +85,10 @@ TEST(CoreLibrary, IsSmall) {
   std::printf("%lu bytes of code, %lu of zeros\n%s", code, zeros,
               output_of("size '" JITUNWIND_CORE_SHARED "'").c_str());
   EXPECT_GT(code, 100'000u);
-  EXPECT_LT(code, 380'000u);
+  EXPECT_LT(code, 325'000u);
   EXPECT_GT(zeros, 0u);
-  EXPECT_LT(zeros, 190'000u);
-  EXPECT_LT(data, 35'000u);
+  EXPECT_LT(zeros, 191'000u);
+  EXPECT_LT(data, 30'000u);
 }
 
 /// Page faults of a program that does nothing, the least of some runs.
@@ -117,7 +117,7 @@ TEST(CoreLibrary, StartTakesFewPages) {
   ASSERT_GT(without, 0);
   std::printf("%ld page faults, %ld with the core\n", without, with);
   EXPECT_GT(with, without);
-  EXPECT_LE(with - without, 18);
+  EXPECT_LE(with - without, 16);
 }
 #endif
 #endif

@@ -220,14 +220,14 @@ class CodeTable {
       hash_at(number).store(upper(hash), std::memory_order_relaxed);
       return number;
     }
-    [[gnu::noinline]] void grow_index(std::size_t entries) const noexcept {
+    [[gnu::cold, gnu::noinline]] void grow_index(std::size_t entries) const noexcept {
       index.grow(entries, [&](std::size_t place) {
         return typename Index::Lead{whole(hash_of(number_at(place))), number_at(place)};
       });
     }
     /// Copies the entries of a smaller table. Nobody uses this one yet.
     template <class Other>
-    void take_over(const Other& other) const noexcept {
+    [[gnu::cold, gnu::noinline]] void take_over(const Other& other) const noexcept {
       for (std::size_t place = 0; place < other.used(); ++place) {
         const Number number = number_at(place);
         const std::uint64_t key = other.entries()[number].key.load(std::memory_order_relaxed);
@@ -309,7 +309,7 @@ class CodeTable {
 };
 
 template <class V>
-bool CodeTable<V>::reserve(std::size_t size) noexcept {
+[[gnu::cold]] bool CodeTable<V>::reserve(std::size_t size) noexcept {
   if (size <= k_size) return true;
   if (size > k_most) return false;
   const std::size_t pages = (size + k_of_page - 1) / k_of_page;

@@ -40,7 +40,7 @@ class NumberIndex {
 
   void lead(std::uint64_t hash, std::uint32_t number) const noexcept { lead(hash, number, bits()); }
 
-  void forget(std::uint64_t hash, std::uint32_t number) const noexcept {
+  [[gnu::cold, gnu::noinline]] void forget(std::uint64_t hash, std::uint32_t number) const noexcept {
     forget_in(bucket_of(hash, bits()), {hash, number});
   }
 
@@ -50,7 +50,7 @@ class NumberIndex {
   /// Doubles the index. `lead_at(i)` says what was put in, for i from 0 to `count`. The thread that comes first does
   /// it; others go on meanwhile.
   template <class LeadAt>
-  void grow(std::size_t count, LeadAt lead_at) const noexcept {
+  [[gnu::cold]] void grow(std::size_t count, LeadAt lead_at) const noexcept {
     if (state_->grows.exchange(true, std::memory_order_acquire)) return;
     if (is_crowded(count)) {
       const unsigned bits = this->bits();

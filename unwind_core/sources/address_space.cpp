@@ -51,7 +51,7 @@ void write_name(std::string_view name, std::span<char> into, ProcedureName& out)
   add(own.answers);
   add_if_read(eh_frame_source());
   add_if_read(debug_frame_source());
-  add_if_read(arm_exidx_source());
+  add(own.exidx);
   add(own.jit_code);
   add(own.jit_names);
   add(&signal_frame_source());

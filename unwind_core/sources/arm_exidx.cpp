@@ -291,6 +291,6 @@ Found find_exidx_row(const SectionBytes& exidx, Addr pc, Lookup& lookup, FrameRo
   return true;
 }
 
-[[gnu::hot]] const RowSource& arm_exidx_source() noexcept { return k_arm_exidx; }
+const RowSource& arm_exidx_source() noexcept { return k_arm_exidx; }
 
 }  // namespace jitunwind

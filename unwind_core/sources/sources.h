@@ -35,6 +35,7 @@ const RowSource& frame_pointer_source() noexcept;
 /// The sources that belong to one target.
 struct OwnSources {
   const RowSource* registered;             ///< the procedures that are registered in it
+  const RowSource* exidx = nullptr;        ///< arm_exidx_source(), if it may be a process of 32-bit ARM
   const RowSource* answers = nullptr;      ///< its answers about modules; null: the modules' tables are read
   const RowSource* jit_code = nullptr;     ///< files of its JIT compilers, if it has them
   const RowSource* jit_names = nullptr;    ///< names that its JIT compilers gave, if it has them

@@ -97,7 +97,7 @@ LogLine::LogLine(LogTopic topic) noexcept {
   text("jitunwind ").text(k_topic_names[bit]).text(": ");
 }
 
-constinit std::array<CounterSet, k_counter_sets> counter_sets;
+[[gnu::section(".bss.large")]] constinit std::array<CounterSet, k_counter_sets> counter_sets;
 
 std::uint64_t counted(Counter counter) noexcept {
   std::uint64_t sum = 0;

@@ -68,22 +68,27 @@ bool are_in_one_object(Addr a, Addr b) noexcept {
 
 }  // namespace
 
+/// One function for all entries: there are many of the latter.
+[[gnu::noinline]] const void* JumpSlots::find(void* pc, EhBases* bases, const void* caller, Entry& entry) noexcept {
+  return entry.next.find_or_ours(pc, bases, caller);
+}
+
 template <std::size_t k_index>
 const void* JumpSlots::function(void* pc, EhBases* bases) noexcept {
-  return entries_[k_index].next.find_or_ours(pc, bases, __builtin_return_address(0));
+  return find(pc, bases, __builtin_return_address(0), entries_[k_index]);
 }
 
+/// The linker relocates pointers to functions at the start of each program. They are constants, because the page of
+/// constants is written to anyway; the entries would have a page of their own.
 template <std::size_t... k_indices>
-constexpr std::array<JumpSlots::Entry, sizeof...(k_indices)> JumpSlots::make_entries(
-    std::index_sequence<k_indices...>) noexcept {
-  return {Entry(&function<k_indices>)...};
-}
+struct JumpSlots::Functions<std::index_sequence<k_indices...>> {
+  static constexpr FindFde* k_all[]{&JumpSlots::function<k_indices>...};
+};
 
-constinit std::array<JumpSlots::Entry, JumpSlots::k_most_entries> JumpSlots::entries_ =
-    make_entries(std::make_index_sequence<k_most_entries>());
+constinit std::array<JumpSlots::Entry, JumpSlots::k_most_entries> JumpSlots::entries_;
 constinit JumpSlots jump_slots;
 
-std::size_t JumpSlots::entries_used() const noexcept {
+[[gnu::hot]] std::size_t JumpSlots::entries_used() const noexcept {
   return std::min<std::size_t>(entries_used_.load(std::memory_order_acquire), k_most_entries);
 }
 
@@ -105,7 +110,8 @@ JumpSlots::Entry* JumpSlots::entry_for(std::uintptr_t* word, FindFde* next) noex
   if (index >= k_most_entries) return nullptr;
   Entry& entry = entries_[index];
   entry.word.store(word, std::memory_order_relaxed);
-  FindFde* const function = entry.next.own();
+  FindFde* const function = Functions<std::make_index_sequence<k_most_entries>>::k_all[index];
+  entry.next.be(function);
   entry.next.set(next);
   FindFde* const lead = may_be_unloaded() ? make_forwarder(function) : function;
   entry.lead.store(lead, std::memory_order_release);
@@ -220,7 +226,7 @@ JumpSlots::Seen JumpSlots::seen() const noexcept {
 }
 
 [[gnu::hot]] void JumpSlots::give_back() noexcept {
-  for (Entry& entry : entries_) {
+  for (Entry& entry : std::span(entries_).first(entries_used())) {
     FindFde* const lead = entry.lead.load(std::memory_order_acquire);
     if (lead == nullptr || lead == entry.next.own()) continue;
     FindFde* const next = entry.next.get();

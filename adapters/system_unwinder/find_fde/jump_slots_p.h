@@ -90,8 +90,7 @@ class JumpSlots {
   /// The target of a slot: one function of this library each, with the slot's former target. It is never reused for
   /// another slot or another next definition, since a thread may be about to enter it.
   struct Entry {
-    constexpr explicit Entry(FindFde* function) noexcept : next(function) {}
-    NextDefinition next;
+    NextDefinition next{nullptr};  ///< begins to be when the entry is taken
     std::atomic<std::uintptr_t*> word{nullptr};
     std::atomic<FindFde*> lead{nullptr};  ///< the function, or its forwarder; null: not made yet
   };
@@ -102,10 +101,11 @@ class JumpSlots {
   };
   class Visitor;
 
+  static const void* find(void* pc, EhBases* bases, const void* caller, Entry& entry) noexcept;
   template <std::size_t k_index>
   static const void* function(void* pc, EhBases* bases) noexcept;
-  template <std::size_t... k_indices>
-  static constexpr std::array<Entry, sizeof...(k_indices)> make_entries(std::index_sequence<k_indices...>) noexcept;
+  template <class Indices>
+  struct Functions;
   static std::array<Entry, k_most_entries> entries_;
 
   static std::uintptr_t load(const std::uintptr_t* word) noexcept { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }

@@ -48,6 +48,8 @@ class NextDefinition {
 
   /// Looks for the next definition unless it is known. Not signal-safe; takes locks of the dynamic linker.
   void resolve() noexcept;
+  /// Before anybody else knows of the definition.
+  void be(FindFde* own) noexcept { own_ = own; }
   void set(FindFde* next) noexcept { next_.store(next, std::memory_order_release); }
   /// True when a caller needed the next definition while it was unknown.
   bool wanted() const noexcept { return caller_.load(std::memory_order_relaxed) != nullptr; }
@@ -62,7 +64,7 @@ class NextDefinition {
   FindFde* search() const noexcept;
   FindFde* usable(void* definition) const noexcept;
 
-  FindFde* const own_;
+  FindFde* own_;
   std::atomic<FindFde*> next_{nullptr};
   std::atomic<const void*> caller_{nullptr};  // the latest caller while it was unknown
 };

@@ -43,7 +43,7 @@ std::optional<std::int64_t> read_addend(ByteReader& reader) noexcept {
 }
 
 /// breg r, off; deref [; + k] is *(r + off) + k, the frame of a realigned stack.
-CfaRule cfa_rule(Expression expression, bool big_endian) noexcept {
+[[gnu::cold, gnu::noinline]] CfaRule cfa_rule(Expression expression, bool big_endian) noexcept {
   ByteReader reader(expression, big_endian);
   if (const auto base = read_breg(reader); base && reader.u8() == op_deref && reader.ok()) {
     if (const auto add = read_addend(reader)) return CfaRule::deref(base->reg, base->offset, *add);
@@ -51,13 +51,13 @@ CfaRule cfa_rule(Expression expression, bool big_endian) noexcept {
   return CfaRule::of(expression);
 }
 
-RegRule load_rule(Expression expression, bool big_endian) noexcept {
+[[gnu::cold, gnu::noinline]] RegRule load_rule(Expression expression, bool big_endian) noexcept {
   ByteReader reader(expression, big_endian);
   const auto base = read_breg(reader);
   return base && reader.at_end() ? RegRule::at_reg(base->reg, base->offset) : RegRule::at(expression);
 }
 
-RegRule value_rule(Expression expression, bool big_endian) noexcept {
+[[gnu::cold, gnu::noinline]] RegRule value_rule(Expression expression, bool big_endian) noexcept {
   ByteReader reader(expression, big_endian);
   const auto base = read_breg(reader);
   if (base && reader.at_end()) return RegRule::is_reg(base->reg, base->offset);
@@ -235,11 +235,9 @@ bool CfiProgram::execute_extended(std::uint8_t op) noexcept {
     case cfa_set_loc:
       return set_location();
     case cfa_advance_loc1:
-      return advance(program_.u8());
     case cfa_advance_loc2:
-      return advance(program_.u16());
     case cfa_advance_loc4:
-      return advance(program_.u32());
+      return advance(program_.unsigned_of(std::size_t{1} << (op - cfa_advance_loc1)));
     case cfa_mips_advance_loc8:
       return advance(program_.u64());
     case cfa_def_cfa_offset_sf:
@@ -248,14 +246,10 @@ bool CfiProgram::execute_extended(std::uint8_t op) noexcept {
     case cfa_def_cfa_register:
       set_cfa_register(read_reg());
       return false;
-    case cfa_def_cfa: {
-      const RegNum reg = read_reg();
-      set_cfa(reg, read_offset());
-      return false;
-    }
+    case cfa_def_cfa:
     case cfa_def_cfa_sf: {
       const RegNum reg = read_reg();
-      set_cfa(reg, read_signed_factored_offset());
+      set_cfa(reg, op == cfa_def_cfa ? read_offset() : read_signed_factored_offset());
       return false;
     }
     case cfa_def_cfa_expression:
@@ -319,30 +313,43 @@ void CfiProgram::set_rule(std::uint8_t op) noexcept {
   };
   if (!is_rule(op)) return fail(ErrorCode::bad_opcode, "unknown call frame instruction");
   const RegNum reg = read_reg();
+  RegRule rule;
   switch (op) {
     case cfa_offset_extended:
-      return set(reg, RegRule::at_cfa(read_factored_offset()));
+      rule = RegRule::at_cfa(read_factored_offset());
+      break;
     case cfa_offset_extended_sf:
-      return set(reg, RegRule::at_cfa(read_signed_factored_offset()));
+      rule = RegRule::at_cfa(read_signed_factored_offset());
+      break;
     case cfa_gnu_negative_offset_extended:  // obsolete: offset counted the other way
-      return set(reg, RegRule::at_cfa(factored(0 - program_.uleb())));
+      rule = RegRule::at_cfa(factored(0 - program_.uleb()));
+      break;
     case cfa_val_offset:
-      return set(reg, RegRule::is_cfa(read_factored_offset()));
+      rule = RegRule::is_cfa(read_factored_offset());
+      break;
     case cfa_val_offset_sf:
-      return set(reg, RegRule::is_cfa(read_signed_factored_offset()));
+      rule = RegRule::is_cfa(read_signed_factored_offset());
+      break;
     case cfa_restore_extended:
-      return set(reg, saved_.initial_rule(reg));
+      rule = saved_.initial_rule(reg);
+      break;
     case cfa_undefined:
-      return set(reg, RegRule::undefined());
+      rule = RegRule::undefined();
+      break;
     case cfa_same_value:
-      return set(reg, RegRule::same());
+      rule = RegRule::same();
+      break;
     case cfa_register:
-      return set(reg, RegRule::in_reg(read_reg()));
+      rule = RegRule::in_reg(read_reg());
+      break;
     case cfa_expression:
-      return set(reg, load_rule(block(), big_endian));
+      rule = load_rule(block(), big_endian);
+      break;
     default:
-      return set(reg, value_rule(block(), big_endian));
+      rule = value_rule(block(), big_endian);
+      break;
   }
+  set(reg, rule);
 }
 
 /// DWARF for the Arm 64-bit Architecture, 4.4: RA_SIGN_STATE starts as 0, bit 0 says signed, bit 1 with the pc. State 0
