@@ -295,8 +295,33 @@ int release(const void* start, ju_jit_error* error) {
 
 const char* text(int code) { return ju_status_text(static_cast<ju_status>(code)); }
 
-constexpr ju_jit_table k_table{
-    sizeof(ju_jit_table), JITUNWIND_VERSION, announce, take_back, forget, allocate, commit, release, text};
+constinit thread_local volatile bool is_called = false;  // volatile: a handler asks in between
+
+/// A function of the table, which a handler does not enter if it has interrupted one in its thread: they allocate.
+template <auto Function>
+struct OneCall;
+template <class... Arguments, int (*Function)(Arguments...)>
+struct OneCall<Function> {
+  static int run(Arguments... arguments) {
+    if (is_called) return refuse(arguments...);
+    is_called = true;
+    const int result = Function(arguments...);
+    is_called = false;
+    return result;
+  }
+
+ private:
+  static int refuse(const void*) { return JU_IN_SIGNAL_HANDLER; }
+  static int refuse(const void*, ju_jit_error* error) { return tell(error_of(error), JU_IN_SIGNAL_HANDLER, ""); }
+  template <class Argument>
+  static int refuse(Argument, void*, ju_jit_error* error) {
+    return refuse(nullptr, error);
+  }
+};
+
+constexpr ju_jit_table k_table{sizeof(ju_jit_table),    JITUNWIND_VERSION,     OneCall<announce>::run,
+                               OneCall<take_back>::run, OneCall<forget>::run,  OneCall<allocate>::run,
+                               OneCall<commit>::run,    OneCall<release>::run, text};
 
 }  // namespace
 
