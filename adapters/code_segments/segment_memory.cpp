@@ -172,6 +172,9 @@ Result<SegmentMemory> SegmentMemory::make_file(const std::string& place, FilesAt
   if (::renameat(AT_FDCWD, memory.path_.c_str(), AT_FDCWD, path.c_str()) != 0)
     return not_published("the file cannot have its name");
   memory.path_ = path;
+  // perf takes the name that a file has when it is mapped.
+  ::munmap(std::exchange(memory.view_, nullptr), memory.bytes_);
+  if (!memory.map_view(file.number(), view)) return not_published("the file cannot be mapped");
   memory.is_file_ = true;
   return memory;
 }
