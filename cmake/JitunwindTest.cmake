@@ -207,6 +207,21 @@ function(jitunwind_test name)
   endif()
 endfunction()
 
+# jitunwind_counted_test(name program): a test whose program callgrind counts, from name.cpp and program.cpp. It
+# gets the path of valgrind and that of the program, the latter by its name in capital letters.
+function(jitunwind_counted_test name program)
+  if(JITUNWIND_SANITIZE OR NOT JITUNWIND_VALGRIND OR NOT CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+    jitunwind_not_tested("${name}" "sanitizers add instructions of their own, or valgrind was not found for this CPU")
+    return()
+  endif()
+  string(TOUPPER ${program} definition)
+  add_executable(${program} ${program}.cpp)
+  target_link_libraries(${program} PRIVATE jitunwind_options jitunwind_static)
+  jitunwind_test(${name} SOURCES ${name}.cpp
+                 DEFINITIONS VALGRIND="${JITUNWIND_VALGRIND}" ${definition}="$<TARGET_FILE:${program}>")
+  add_dependencies(${name} ${program})
+endfunction()
+
 # jitunwind_only_by_emulate(program... [TEST test...]): `./dev test`, whose time is scarce, neither builds nor runs
 # these programs for an emulated CPU, though `./dev emulate` does. The tests have the programs' names unless they are
 # given.

@@ -35,7 +35,7 @@ endif()
 if(NOT CMAKE_CROSSCOMPILING)
   find_program(JITUNWIND_VALGRIND valgrind)
   if(NOT JITUNWIND_VALGRIND AND JITUNWIND_ALL_TESTS AND NOT JITUNWIND_SANITIZE)
-    jitunwind_not_tested("what valgrind says of programs, and what it counts: valgrind.*, c_counted_work_test, large_work_test"
+    jitunwind_not_tested("what valgrind says of programs, and what it counts: valgrind.*, counted_work_test, large_work_test"
                          "it was not found (Debian: valgrind)")
   endif()
   jitunwind_find_newest(JITUNWIND_DWARFDUMP llvm-dwarfdump)

@@ -315,11 +315,11 @@ void Translation::anything() {
   v::RwInfo info;
   const bool known = v::query_rw_info(inst_, ops_.data(), count, info);
   const bool multiplies = id_ == Inst::kIdMul || id_ == Inst::kIdImul || id_ == Inst::kIdDiv || id_ == Inst::kIdIdiv;
+  const bool only_reads = multiplies && count == 1;  // the result is in ax, or in rdx and rax
   RegSet written = multiplies && count > 1 ? 0 : written_implicitly(id_);
+  if (only_reads && is_gp8(op(0))) written = set_of(k_rax);
   for (std::size_t i = 0; i < count; ++i) {
-    bool is_written = !known || v::is_write(info.operand(i));
-    if (multiplies && count == 1) is_written = false;
-    if (multiplies && count == 1 && is_gp8(op(i))) written = set_of(k_rax);
+    bool is_written = !only_reads && (!known || v::is_write(info.operand(i)));
     if (id_ == Inst::kIdCmpxchg && i == 0) is_written = true;  // asmjit 1.9 says of registers that they are not
     if (is_gp(op(i)) && is_written) written |= set_of(general(op(i)));
     if (is_vector(op(i)) && is_written) written |= set_of(vector(op(i)));

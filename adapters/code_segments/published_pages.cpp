@@ -245,7 +245,7 @@ Status PublishedPages::lay_over() noexcept {
   const OldPages old(pages);
   if (!old.is_whole()) return not_published("the kernel does not keep the pages (vmsplice)");
   if (!copy_from_here(pages.begin, copied.bytes().data(), bytes)) return not_published("the code cannot be read");
-  if (write_at(file.number(), copied.bytes().data(), bytes, it_->text) != static_cast<long>(bytes))
+  if (!write_whole(file.number(), copied.bytes().first(bytes), it_->text))
     return not_published("the file cannot be written to");
   if (::mmap(memory_at(pages.begin), bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED | MAP_POPULATE,
              file.number(), static_cast<off_t>(it_->text)) == MAP_FAILED)

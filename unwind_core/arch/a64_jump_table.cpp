@@ -3,8 +3,6 @@
 //
 //   gcc    cmp w0,5 / b.hi other / adrp+add x1,table / ldrb w0,[x1,w0,uxtw] / adr x1,case / add x0,x1,w0,sxtb 2 / br x0
 //   clang  cmp w0,5 / b.hi other / adrp+add x9,table / adr x10,case / ldrb w11,[x9,x8] / add x10,x10,x11,lsl 2 / br x10
-#include <array>
-
 #include "jitunwind/unwind_core/arch/a64_encoding_p.h"
 #include "jitunwind/unwind_core/arch/instruction_p.h"
 #include "jitunwind/unwind_core/arch/jump_table_p.h"
@@ -18,8 +16,8 @@ using Effect = MachineInstruction::Effect;
 
 Word switch_word(std::span<const std::byte> code) noexcept { return Word(ByteReader(code.first(4), false).u32()); }
 
-/// The registers before an instruction, as far as the instructions before it tell.
-class A64SwitchRegisters {
+/// It knows of a register what the instructions on the way tell.
+class A64SwitchRegisters : SwitchRegisters<32> {
  public:
   JumpTable table_of(std::span<const std::byte> code) const noexcept {
     return registers_[switch_word(code).field(5, 5)].target_table();
@@ -52,18 +50,12 @@ class A64SwitchRegisters {
     for (const unsigned at : {5u, 10u, 16u}) registers_[word.field(at, 5)] = {};
   }
 
-  /// b.hi and b.hs go on, b.ls and b.lo jump with a register that is at most, or less than, what it was compared with.
-  /// Bounds before other branches may be those of something else.
+  /// b.hi and b.hs go on, b.ls and b.lo jump with a small register.
   void bound_by(Word word, bool is_taken) noexcept {
-    for (Known& known : registers_)
-      if (known.is != Is::address) known = {};
     constexpr unsigned k_hs = 2, k_lo = 3, k_hi = 8, k_ls = 9;
     const unsigned condition = word.field(0, 4);
-    if (!compared_ || !word.is(0xff00'0010, 0x5400'0000)) return;
-    if (condition == (is_taken ? k_ls : k_hi))
-      registers_[compared_->code] = Known::bounded(compared_->number + 1);
-    else if (condition == (is_taken ? k_lo : k_hs))
-      registers_[compared_->code] = Known::bounded(compared_->number);
+    const bool is_conditional = word.is(0xff00'0010, 0x5400'0000);
+    bound(is_conditional && condition == (is_taken ? k_ls : k_hi), is_conditional && condition == (is_taken ? k_lo : k_hs));
     registers_[k_x31] = {};
   }
 
@@ -118,9 +110,6 @@ class A64SwitchRegisters {
     out.shift = static_cast<std::uint8_t>(shift);
     return {Is::target, out};
   }
-
-  std::array<Known, 32> registers_{};
-  std::optional<SwitchBound> compared_;
 };
 
 }  // namespace

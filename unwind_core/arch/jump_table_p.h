@@ -1,6 +1,8 @@
 // The way to the jump of a switch, followed with the few values that lead to its table.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -33,6 +35,23 @@ struct SwitchValue {
 struct SwitchBound {
   unsigned code;
   std::uint64_t number;
+};
+
+/// The registers before an instruction on the way, by the numbers that instructions have.
+template <std::size_t k_count>
+class SwitchRegisters {
+ protected:
+  /// Behind a branch: the register is at most, or less than, what it was compared with. Bounds before other branches may
+  /// be those of something else.
+  void bound(bool is_at_most, bool is_less) noexcept {
+    for (SwitchValue& known : registers_)
+      if (known.is != SwitchValue::Is::address) known = {};
+    if (compared_ && (is_at_most || is_less))
+      registers_[compared_->code] = SwitchValue::bounded(compared_->number + (is_at_most ? 1 : 0));
+  }
+
+  std::array<SwitchValue, k_count> registers_{};
+  std::optional<SwitchBound> compared_;
 };
 
 /// `Registers` has pass(code, instruction, at, is_taken), for each instruction but the last, and table_of(code) for that.

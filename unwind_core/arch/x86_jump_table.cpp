@@ -2,8 +2,6 @@
 // distance of 4 bytes, which is added to the address of its table.
 //
 //   cmp eax,5 / ja other / lea rdx,[rip+table] / movsxd rax,[rdx+rax*4] / add rax,rdx / jmp rax
-#include <array>
-
 #include "jitunwind/unwind_core/arch/instruction_p.h"
 #include "jitunwind/unwind_core/arch/jump_table_p.h"
 #include "jitunwind/unwind_core/arch/x86_encoding_p.h"
@@ -16,8 +14,8 @@ using Effect = MachineInstruction::Effect;
 using x86_code::Map;
 using x86_code::Parts;
 
-/// The registers before an instruction, as far as the instructions before it tell.
-class X86SwitchRegisters {
+/// It knows of a register what the instructions on the way tell.
+class X86SwitchRegisters : SwitchRegisters<16> {
  public:
   /// The table of a jump to the value of a register.
   JumpTable table_of(std::span<const std::byte> code) const noexcept {
@@ -65,18 +63,11 @@ class X86SwitchRegisters {
     compared_ = {is_ax ? 0 : p.rm, static_cast<std::uint64_t>(p.immediate)};
     return true;
   }
-  /// ja and jae go on, jbe and jb jump with a register that is at most, or less than, what it was compared with. Bounds
-  /// before other branches may be those of something else.
+  /// ja and jae go on, jbe and jb jump with a small register.
   void bound_by(const Parts& p, bool is_taken) noexcept {
-    for (Known& known : registers_)
-      if (known.is != Is::address) known = {};
     constexpr unsigned k_b = 2, k_ae = 3, k_be = 6, k_a = 7;
     const unsigned condition = p.opcode & 15;
-    if (!compared_) return;
-    if (condition == (is_taken ? k_be : k_a))
-      registers_[compared_->code] = Known::bounded(compared_->number + 1);
-    else if (condition == (is_taken ? k_b : k_ae))
-      registers_[compared_->code] = Known::bounded(compared_->number);
+    bound(condition == (is_taken ? k_be : k_a), condition == (is_taken ? k_b : k_ae));
   }
   /// The value that the instruction puts into target_.
   Known value_of(const Parts& p, Addr next) noexcept {
@@ -122,8 +113,6 @@ class X86SwitchRegisters {
     return {Is::target, entry.table};
   }
 
-  std::array<Known, 16> registers_{};
-  std::optional<SwitchBound> compared_;
   unsigned target_ = 0;
 };
 
