@@ -24,7 +24,8 @@ std::string own_namespace() {
 std::string name_of(pid_t process) { return std::to_string(process) + "-" + ProcessFolder(process).start_time(); }
 
 /// Whether a folder's process is gone. `name`: behind the prefix. That of a process with another namespace's number is
-/// not known.
+/// not known. Processes that could not read their start time (a filter of system calls) have a name that ends with "-";
+/// their number alone decides.
 bool is_gone(std::string_view name, const std::string& own) {
   if (name.substr(0, own.size()) != own) return false;
   name.remove_prefix(own.size());
@@ -33,7 +34,7 @@ bool is_gone(std::string_view name, const std::string& own) {
   if (end.ec != std::errc() || process <= 0) return false;
   if (::kill(process, 0) != 0 && errno == ESRCH) return true;
   const std::string now = name_of(process);
-  return now.back() != '-' && now != name;
+  return now.back() != '-' && name.back() != '-' && now != name;
 }
 
 bool is_own_folder(int folder) noexcept {

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -125,6 +126,32 @@ TEST(CodeSegmentsProcess, ExitRemovesFilesAndTheNextStartThoseOfTheDead) {
                        return folders_in(std::getenv("JITUNWIND_CODE_DIR")) == 3 ? 0 : 1;
                      }),
             0);
+}
+
+/// A process under a filter of system calls reads no start time: its folder's name has none. It is removed when no
+/// process has the number.
+TEST(CodeSegmentsProcess, FoldersWithoutAStartTimeAreRemovedWithTheProcess) {
+  const TemporaryFolder place;
+  const auto folder_without_time = [&place](pid_t process) {
+    const std::string ns = std::filesystem::read_symlink("/proc/self/ns/pid").string();  // "pid:[4026531836]"
+    const std::string name = "jitunwind-code-" + ns.substr(5, ns.size() - 6) + "-" + std::to_string(process) + "-";
+    EXPECT_EQ(::mkdir((place / name).c_str(), S_IRWXU), 0) << name;
+    return name;
+  };
+  const std::string of_this = folder_without_time(::getpid());
+  const pid_t gone = ::fork();
+  if (gone == 0) ::_exit(0);
+  ::waitpid(gone, nullptr, 0);
+  const std::string of_gone = folder_without_time(gone);
+  EXPECT_EQ(in_child(place.path(),
+                     [] {
+                       CodeSegments segments;
+                       const Addr start = commit_frame(segments, "seen");
+                       return symbol_at(start) == std::string("seen") ? 0 : 1;
+                     }),
+            0);
+  EXPECT_TRUE(std::filesystem::exists(place / of_this));
+  EXPECT_FALSE(std::filesystem::exists(place / of_gone));
 }
 
 /// Every one has a folder of its own in the user's, and cleans up behind itself.
@@ -269,7 +296,8 @@ TEST(CodeSegmentsProcess, FilesThatVanishAreNotReplaced) {
 
 /// The dynamic linker cannot read the file.
 TEST(CodeSegmentsProcess, NothingIsPublishedWhereLibrariesCannotBeOpened) {
-  EXPECT_EQ(in_child("/tmp",
+  const TemporaryFolder folder;
+  EXPECT_EQ(in_child(folder.path(),
                      [] {
                        if (!refuse({SYS_read}, EPERM)) return 1;
                        CodeSegments segments;
