@@ -18,6 +18,7 @@
 #include "jitunwind/adapters/jit_header/include/jitunwind_jit.h"
 
 using jitunwind::c::answer;
+using jitunwind::c::AnyMarks;
 using jitunwind::c::Kind;
 using jitunwind::c::read_struct;
 using jitunwind::c::tell;
@@ -119,11 +120,26 @@ constexpr ju_status (*k_functions[])(Marks*, const Said&) = {
 };
 static_assert(std::size(k_functions) == JU_JIT_DOES_COUNT);
 
-/// Says all that a frame has to say. Mistakes of single marks are the builder's to tell.
-ju_status say_frame(const ju_jit_frame& frame, Marks* to, ju_error* error) {
+/// Records the marks that most frames have most of, in a quarter of the instructions of their functions. False: another
+/// mark, or another CPU's.
+[[gnu::always_inline]] inline bool record(AnyMarks& to, const ju_jit_mark& mark) {
+  const jitunwind::Instruction at(std::int64_t{mark.end} - 1, mark.end);
+  if (mark.does == JU_JIT_PUSH)
+    to.push(at, AnyMarks::Reg(mark.reg));
+  else if (mark.does == JU_JIT_POP)
+    to.pop(at, AnyMarks::Reg(mark.reg));
+  else
+    return false;
+  return true;
+}
+
+/// Says all that a frame has to say. Mistakes of single marks are the builder's to tell. `recorder`: that of `to` if it
+/// records marks for a CPU that pushes.
+ju_status say_frame(const ju_jit_frame& frame, Marks* to, AnyMarks* recorder, ju_error* error) {
   if (frame.mark_count != 0 && !frame.marks) return tell(error, JU_NULL_POINTER, "frame.marks");
   for (std::size_t i = 0; i < frame.mark_count; ++i) {
     const ju_jit_mark& mark = frame.marks[i];
+    if (recorder && record(*recorder, mark)) continue;
     if (mark.does >= JU_JIT_DOES_COUNT) return tell(error, JU_BAD_VALUE, "frame.marks", i);
     const Said said{register_of(mark.reg), register_of(mark.other), std::int64_t{mark.end} - 1, mark.end, mark.value};
     if (k_functions[mark.does](to, said) == JU_BAD_VALUE) return tell(error, JU_BAD_VALUE, "frame.marks", i);
@@ -144,7 +160,7 @@ ju_status describe(ju_jit_frame& frame, const ju_description*& out, ju_error* er
   Marks* builder = nullptr;
   ju_description* description = nullptr;
   ju_status status = ju_describe(JU_CPU_HOST, nullptr, &builder, error);
-  if (status == JU_OK) status = say_frame(frame, builder, error);
+  if (status == JU_OK) status = say_frame(frame, builder, nullptr, error);
   if (status == JU_OK) status = ju_build(builder, &description, error);
   ju_builder_free(builder);
   if (status != JU_OK) return status;
@@ -179,8 +195,11 @@ ju_status announce_frame(const ju_jit_code& code, ju_error* error, ByDescription
   Marks* marks = spare_marks.exchange(nullptr);
   if (!marks)
     if (const ju_status bad = ju_describe_marks(JU_CPU_HOST, &marks, error)) return bad;
-  if (const ju_status bad = say_frame(*code.frame, marks, error)) return ju_builder_free(marks), bad;
-  const ju_status status = by_marks(marks, &place);
+  AnyMarks* recorder = nullptr;
+  ju_status status = jitunwind::host_arch()->calls_push() ? jitunwind::c::read_handle(marks, recorder, error) : JU_OK;
+  if (status == JU_OK) status = say_frame(*code.frame, marks, recorder, error);
+  if (status != JU_OK) return ju_builder_free(marks), status;
+  status = by_marks(marks, &place);
   ju_builder_free(spare_marks.exchange(marks));
   return status;
 }

@@ -8,6 +8,7 @@ typedef struct jit_marks { /* of a compiler */
   ju_jit_mark all[256];
   struct sljit_label* behind[256]; /* `end` counts from here; null: from the code's begin */
   int count;
+  int pushed[32], pushes; /* by their numbers in instructions */
 } jit_marks;
 
 static void jit_say(jit_marks* m, int does, int reg, struct sljit_label* behind, int end, int64_t value) {
@@ -16,25 +17,26 @@ static void jit_say(jit_marks* m, int does, int reg, struct sljit_label* behind,
   m->behind[m->count] = behind;
   m->all[m->count++] = mark;
 }
-/* The register that is pushed as number i, by its number in instructions; -1: there are no more. */
-static int jit_pushed(const struct sljit_compiler* c, int i) {
-  const int reg = i < c->saveds ? SLJIT_S0 - i : c->scratches - (i - c->saveds);
-  return reg > SLJIT_NUMBER_OF_SCRATCH_REGISTERS ? sljit_get_register_index(SLJIT_GP_REGISTER, reg) : -1;
+/* Notes the registers `from` down to `to`. */
+static void jit_pushes(jit_marks* m, int from, int to) {
+  for (; from >= to; --from) m->pushed[m->pushes++] = sljit_get_register_index(SLJIT_GP_REGISTER, from);
 }
 static void jit_say_enter(struct sljit_compiler* c, jit_marks* m) { /* behind sljit_emit_enter() */
   int end = 0;
-  for (int i = 0, reg; (reg = jit_pushed(c, i)) >= 0; ++i)
-    jit_say(m, JU_JIT_PUSH, reg, NULL, end += reg < 8 ? 1 : 2, 0);
+  m->pushes = 0;
+  jit_pushes(m, SLJIT_S0, SLJIT_S0 - c->saveds + 1);
+  jit_pushes(m, c->scratches, SLJIT_NUMBER_OF_SCRATCH_REGISTERS + 1);
+  for (int i = 0; i < m->pushes; ++i) jit_say(m, JU_JIT_PUSH, m->pushed[i], NULL, end += m->pushed[i] < 8 ? 1 : 2, 0);
   if (c->local_size > 0) jit_say(m, JU_JIT_ALLOCATE, 0, sljit_emit_label(c), 0, c->local_size);
 }
 static void jit_say_return(struct sljit_compiler* c, jit_marks* m) { /* behind each sljit_emit_return() */
   struct sljit_label* const behind = sljit_emit_label(c);
-  int count = 0, bytes = 1; /* ret */
-  for (int reg; (reg = jit_pushed(c, count)) >= 0; ++count) bytes += reg < 8 ? 1 : 2;
+  int bytes = 1; /* ret */
+  for (int i = 0; i < m->pushes; ++i) bytes += m->pushed[i] < 8 ? 1 : 2;
   jit_say(m, JU_JIT_REMEMBER, 0, behind, 0, 0);
   if (c->local_size > 0) jit_say(m, JU_JIT_DEALLOCATE, 0, behind, -bytes, c->local_size);
-  while (count-- > 0)
-    jit_say(m, JU_JIT_POP, jit_pushed(c, count), behind, -(bytes -= jit_pushed(c, count) < 8 ? 1 : 2), 0);
+  for (int i = m->pushes; i-- > 0;)
+    jit_say(m, JU_JIT_POP, m->pushed[i], behind, -(bytes -= m->pushed[i] < 8 ? 1 : 2), 0);
   jit_say(m, JU_JIT_RESTORE, 0, behind, 0, 0);
 }
 /* Behind sljit_generate_code(). ju_jit_take_back() stands in front of sljit_free_code(). */
