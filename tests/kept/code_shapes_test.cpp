@@ -248,6 +248,15 @@ TEST(CodeShapes, AreThoseOfTheCieThatIsThereNow) {
   }
 }
 
+/// The answer of the sources to one who takes rows of either form.
+RowAnswer answer_at(Addr pc) {
+  MemoryWindow window;
+  Lookup lookup{local_space(), CodeAddress::interrupted(pc), window};
+  FrameRow room;
+  AnyRow row(room, &local_space().row_cache->layout);
+  return local_space().find_any_row(lookup, row);
+}
+
 /// Two FDEs have the same instructions, and one ends in front of its procedure's end.
 TEST(CodeShapes, AreOfNoFdeThatLeavesCodeOut) {
   const auto code = [](std::size_t i) { return AddrRange{place(i), place(i) + 16 * k_arch.unit}; };
@@ -255,6 +264,8 @@ TEST(CodeShapes, AreOfNoFdeThatLeavesCodeOut) {
   for (const Form form : {Form::in_cie, Form::in_usual_cie}) {
     const TableProcedure whole(4, code(0), 2, {}, form), part(4, code(1), 2, {}, form, 8 * k_arch.unit);
     const NumberedStack stack;
+    EXPECT_EQ(answer_at(code(0).end - k_arch.unit), RowAnswer::compact);
+    EXPECT_EQ(answer_at(code(1).end - k_arch.unit), RowAnswer::none);
     for (int round = 0; round < 2; ++round)
       for (const AddrRange range : {code(0), code(1)})
         for (Addr at = range.begin; at < range.end; at += k_arch.unit)
