@@ -28,12 +28,12 @@ class Word {
 inline constexpr unsigned k_x29 = 29, k_x30 = 30, k_x31 = 31;
 constexpr bool is_of_frame(unsigned code) { return code == k_x29 || code == k_x31; }
 /// Registers that calls preserve (AAPCS64, 6.1.1 and 6.1.2), and the link register.
-constexpr RegNum general(unsigned code) {
+constexpr RegNum general_register(unsigned code) {
   return code >= 19 && code <= k_x30 ? static_cast<RegNum>(code) : k_no_reg;
 }
-constexpr RegNum vector(unsigned code) { return code >= 8 && code <= 15 ? static_cast<RegNum>(64 + code) : k_no_reg; }
+constexpr RegNum vector_register(unsigned code) { return code >= 8 && code <= 15 ? static_cast<RegNum>(64 + code) : k_no_reg; }
 constexpr std::uint32_t bit_of(RegNum reg) { return reg == k_no_reg ? 0 : std::uint32_t{1} << place_of(reg); }
-constexpr std::uint32_t bit_of_general(unsigned code) { return bit_of(general(code)); }
+constexpr std::uint32_t bit_of_general(unsigned code) { return bit_of(general_register(code)); }
 constexpr std::uint32_t bit_of_general_or_sp(unsigned code) {
   return code == k_x31 ? std::uint32_t{1} << k_x31 : bit_of_general(code);
 }

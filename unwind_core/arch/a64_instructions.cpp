@@ -73,7 +73,7 @@ struct Access {
   std::int64_t amount = 0;
   std::int32_t step = 0;
 
-  RegNum reg(unsigned code) const { return is_vector ? vector(code) : general(code); }
+  RegNum reg(unsigned code) const { return is_vector ? vector_register(code) : general_register(code); }
   MachineInstruction instruction() const {
     const std::uint32_t loaded = loads ? bit_of(reg(first)) | (has_two ? bit_of(reg(second)) : 0) : 0;
     if (!is_of_frame(base) || !is_at_offset) return that_writes(loaded | (writes_back ? bit_of_general(base) : 0));
@@ -125,7 +125,7 @@ MachineInstruction with_one(Word word) {
 /// Loads and stores of one to four registers, one after the other.
 MachineInstruction with_vectors(Word word) {
   std::uint32_t written = word.bit(23) ? bit_of_general_or_sp(word.field(5, 5)) : 0;
-  for (unsigned i = 0; word.bit(22) && i < 4; ++i) written |= bit_of(vector((word.field(0, 5) + i) % 32));
+  for (unsigned i = 0; word.bit(22) && i < 4; ++i) written |= bit_of(vector_register((word.field(0, 5) + i) % 32));
   return that_writes(written);
 }
 
@@ -141,7 +141,7 @@ MachineInstruction with_atomic(Word word) {
   const unsigned first = word.field(0, 5), operation = word.field(12, 4);
   const bool has_eight = word.field(30, 2) == 3 && (operation == 13 || (operation >= 9 && operation <= 11));
   if (has_eight) return {};
-  return that_writes(word.bit(26) ? bit_of(vector(first)) : bit_of_general(first));
+  return that_writes(word.bit(26) ? bit_of(vector_register(first)) : bit_of_general(first));
 }
 
 /// "Loads and Stores".
@@ -152,7 +152,7 @@ MachineInstruction with_memory(Word word) {
   if (word.is(0x3b00'0000, 0x1800'0000)) {  // from an address in the code
     const bool prefetches = word.field(30, 2) == 3;
     const unsigned to = word.field(0, 5);
-    return that_writes(word.bit(26) ? bit_of(vector(to)) : prefetches ? 0 : bit_of_general(to));
+    return that_writes(word.bit(26) ? bit_of(vector_register(to)) : prefetches ? 0 : bit_of_general(to));
   }
   if (word.is(0xbe00'0000, 0x0c00'0000)) return with_vectors(word);
   if (word.is(0x3f00'0000, 0x0800'0000)) return with_exclusive(word);
@@ -170,7 +170,7 @@ MachineInstruction with_vector(Word word) {
   const bool converts_fixed = word.is(0x7f20'0000, 0x1e00'0000) && operation < 2;
   const bool moves = word.is(0xbfe0'fc00, 0x0e00'2c00) || word.is(0xbfe0'fc00, 0x0e00'3c00);
   const bool writes_general = converts || converts_fixed || moves;
-  return that_writes(writes_general ? bit_of_general(to) : bit_of(vector(to)));
+  return that_writes(writes_general ? bit_of_general(to) : bit_of(vector_register(to)));
 }
 
 MachineInstruction by_register(Effect effect, Word word) {
