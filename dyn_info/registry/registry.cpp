@@ -84,7 +84,7 @@ void put_in(NodeId id, ProcedureIndex::Cells cells) noexcept {
 }
 
 /// Frees prepared nodes, which batch_next links.
-void free_all(NodeId first) noexcept {
+[[gnu::cold]] void free_all(NodeId first) noexcept {
   for (NodeId id = first; id != 0;) {
     const ProcedureNode& node = registry.nodes[id];
     const NodeId next = node.batch_next;
@@ -122,7 +122,7 @@ bool put_in_all(std::span<unw_dyn_info_t* const> batch, Behind behind, Error& er
 
 // Handlers of fork. The child has one thread, and the work of all others stops where it is.
 
-void before_fork() noexcept {
+[[gnu::cold]] void before_fork() noexcept {
   // If a signal handler that interrupted a writer forks, this thread may have the lock already.
   if (WritingScope::active()) return;
   WritingScope::set(true);
@@ -131,7 +131,7 @@ void before_fork() noexcept {
   fork_has_lock = true;
 }
 
-void after_fork() noexcept {
+[[gnu::cold]] void after_fork() noexcept {
   if (!fork_has_lock) return;
   fork_has_lock = false;
   (void)unlock(nullptr);
@@ -139,7 +139,7 @@ void after_fork() noexcept {
   WritingScope::set(false);
 }
 
-void after_fork_in_child() noexcept {
+[[gnu::cold]] void after_fork_in_child() noexcept {
   registry.slots.keep_only_own();
   if (fork_has_lock) {
     observers.lock.forget_others();
@@ -149,9 +149,10 @@ void after_fork_in_child() noexcept {
   after_fork();
 }
 
-bool start(Error& error) noexcept {
-  constinit static std::atomic<bool> started{false};
-  if (started.load(std::memory_order_relaxed) || started.exchange(true)) return true;
+constinit std::atomic<bool> started{false};
+
+[[gnu::cold, gnu::noinline]] bool start_once(Error& error) noexcept {
+  if (started.exchange(true)) return true;
   // These handlers are added before the registry's own, because those before a fork run in reverse order: fork first
   // waits for writers, which may wait for a thread that lists objects.
   watch_forks_of_object_list();
@@ -163,6 +164,8 @@ bool start(Error& error) noexcept {
   attach_by_environment();
   return true;
 }
+
+bool start(Error& error) noexcept { return started.load(std::memory_order_relaxed) || start_once(error); }
 
 /// Returns null if the range is usable.
 const char* why_no_range(const unw_dyn_info_t& di) noexcept {
@@ -214,7 +217,7 @@ std::uint32_t retire_with_lock(std::span<unw_dyn_info_t* const> procedures, Batc
 }
 
 /// Waits for each procedure on its own, where there is no batch record to wait for all at once.
-Status cancel_one_by_one(std::span<unw_dyn_info_t* const> batch) noexcept {
+[[gnu::cold]] Status cancel_one_by_one(std::span<unw_dyn_info_t* const> batch) noexcept {
   const unw_dyn_info_t* unknown = nullptr;
   bool all = true;
   for (unw_dyn_info_t* di : batch) {
@@ -264,16 +267,25 @@ Status register_procedure(unw_dyn_info_t* di, Behind behind) noexcept { return r
 
 namespace {
 
-/// `counts` decides which registered procedures this call may cancel; the others count as not registered.
-template <class Counts>
-[[gnu::always_inline]] inline Status cancel(unw_dyn_info_t* di, Counts counts) noexcept {
+bool is_behind(NodeState state, Behind behind) noexcept {
+  return state.has_user_word() == (behind == Behind::user_word);
+}
+
+/// The procedures that a call may cancel. The others count as not registered.
+enum class Cancelled { with_user_word, without_user_word, either };
+
+bool counts(NodeState state, Cancelled which) noexcept {
+  return which == Cancelled::either || state.has_user_word() == (which == Cancelled::with_user_word);
+}
+
+[[gnu::noinline]] Status cancel(unw_dyn_info_t* di, Cancelled which) noexcept {
   if (WritingScope::active()) return note_refused("cancel", refused_to_interrupter());
   if (!NodePool::can_bind(di)) return note_refused("cancel", not_registered(di));
   log_to_be_taken_out("cancel", {&di, 1});
   registry.nodes.prefetch(di);
   ProcedureList::prefetch_neighbours(di);
   const RegisteredNode found = registry.nodes.find(di);
-  if (!found.state.live() || !counts(found.state)) return note_refused("cancel", not_registered(di));
+  if (!found.state.live() || !counts(found.state, which)) return note_refused("cancel", not_registered(di));
   prefetch_neighbours(found.node);
   if (own_thread_holds(found.node)) return note_refused("cancel", read_by_caller(di));
   Due due;
@@ -295,10 +307,6 @@ template <class Counts>
   return Done{};
 }
 
-bool is_behind(NodeState state, Behind behind) noexcept {
-  return state.has_user_word() == (behind == Behind::user_word);
-}
-
 }  // namespace
 
 void prefetch_changing(const unw_dyn_info_t* di) noexcept {
@@ -307,12 +315,10 @@ void prefetch_changing(const unw_dyn_info_t* di) noexcept {
   __builtin_prefetch(&di->u, 1);  // `u` may end on another cache line
 }
 
-Status cancel_procedure(unw_dyn_info_t* di) noexcept {
-  return cancel(di, [](NodeState) { return true; });
-}
+Status cancel_procedure(unw_dyn_info_t* di) noexcept { return cancel(di, Cancelled::either); }
 
 Status cancel_procedure(unw_dyn_info_t* di, Behind behind) noexcept {
-  return cancel(di, [=](NodeState state) { return is_behind(state, behind); });
+  return cancel(di, behind == Behind::user_word ? Cancelled::with_user_word : Cancelled::without_user_word);
 }
 
 Status cancel_procedures(std::span<unw_dyn_info_t* const> batch) noexcept {

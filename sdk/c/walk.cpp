@@ -155,7 +155,7 @@ size_t ju_backtrace_at(const void* ucontext, ju_top top, void** addresses, size_
   return jitunwind::backtrace(ucontext, jitunwind::c::top_of(top), {addresses, size});
 }
 
-ju_status ju_cursor_set_guesses(ju_cursor* cursor, ju_guesses guesses) {
+[[gnu::cold]] ju_status ju_cursor_set_guesses(ju_cursor* cursor, ju_guesses guesses) {
   if (const ju_status bad = check_cursor(cursor, nullptr)) return bad;
   if (guesses != JU_GUESSES_CONFIRMED && guesses != JU_GUESSES_BOLD) return JU_BAD_VALUE;
   frame_of(*cursor).cursor().set_guesses(static_cast<jitunwind::Guesses>(guesses));
@@ -205,7 +205,7 @@ void* ju_frame_user(const ju_cursor* cursor) {
   return check_cursor(cursor, nullptr) == JU_OK ? frame_of(*cursor).user() : nullptr;
 }
 
-ju_status ju_frame_procedure(const ju_cursor* cursor, ju_procedure* procedure, ju_error* error) {
+[[gnu::cold]] ju_status ju_frame_procedure(const ju_cursor* cursor, ju_procedure* procedure, ju_error* error) {
   if (const ju_status bad = check_cursor(cursor, error)) return bad;
   const auto info = frame_of(*cursor).procedure();
   if (!info) return tell(error, info.error());
@@ -223,7 +223,7 @@ ju_status ju_frame_procedure(const ju_cursor* cursor, ju_procedure* procedure, j
   return jitunwind::c::write_struct(out, procedure, "procedure", error);
 }
 
-ju_status ju_frame_row(const ju_cursor* cursor, char* into, size_t room, size_t* length) {
+[[gnu::cold]] ju_status ju_frame_row(const ju_cursor* cursor, char* into, size_t room, size_t* length) {
   if (const ju_status bad = check_cursor(cursor, nullptr)) return bad;
   if (!into && room != 0) return JU_NULL_POINTER;
   jitunwind::FrameRow row;
@@ -254,12 +254,12 @@ ju_status ju_frame_get_reg(const ju_cursor* cursor, ju_reg reg, uint64_t* value,
   return JU_OK;
 }
 
-ju_status ju_frame_set_reg(ju_cursor* cursor, ju_reg reg, uint64_t value, ju_error* error) {
+[[gnu::cold]] ju_status ju_frame_set_reg(ju_cursor* cursor, ju_reg reg, uint64_t value, ju_error* error) {
   if (const ju_status bad = jitunwind::c::check_register_of(cursor, reg, error)) return bad;
   return tell(error, frame_of(*cursor).cursor().set(jitunwind::c::dwarf_of(reg), value), "reg");
 }
 
-ju_status ju_frame_saved_at(const ju_cursor* cursor, ju_reg reg, uint64_t* address, ju_error* error) {
+[[gnu::cold]] ju_status ju_frame_saved_at(const ju_cursor* cursor, ju_reg reg, uint64_t* address, ju_error* error) {
   if (const ju_status bad = jitunwind::c::check_register_of(cursor, reg, error)) return bad;
   if (!address) return tell(error, JU_NULL_POINTER, "address");
   const jitunwind::SaveLocation place = frame_of(*cursor).location(jitunwind::c::dwarf_of(reg));
@@ -267,13 +267,13 @@ ju_status ju_frame_saved_at(const ju_cursor* cursor, ju_reg reg, uint64_t* addre
   return JU_OK;
 }
 
-ju_status ju_resume(const ju_cursor* cursor, ju_error* error) {
+[[gnu::cold]] ju_status ju_resume(const ju_cursor* cursor, ju_error* error) {
   if (const ju_status bad = check_cursor(cursor, error)) return bad;
   return tell(error, jitunwind::resume(frame_of(*cursor).cursor()), "cursor");
 }
 
-ju_status ju_walk_thread(int32_t thread, uint64_t wait_ns, ju_frame* frames, size_t room, size_t* count,
-                         ju_error* error) {
+[[gnu::cold]] ju_status ju_walk_thread(int32_t thread, uint64_t wait_ns, ju_frame* frames, size_t room, size_t* count,
+                                       ju_error* error) {
   if (count) *count = 0;
   if (!frames && room != 0) return tell(error, JU_NULL_POINTER, "frames");
   if (room != 0 && !jitunwind::c::has_size(*frames)) return tell(error, JU_BAD_STRUCT_SIZE, "frames");

@@ -56,17 +56,20 @@ class NumberIndex {
       const unsigned bits = this->bits();
       const std::size_t buckets = std::size_t{1} << bits;
       const std::uint64_t upper_half = std::uint64_t{buckets} << 32;
-      const auto each = [&](bool moves, auto visit) {
-        for (std::size_t i = 0; i < count; ++i)
-          if (const Lead lead = lead_at(i); ((lead.hash & upper_half) != 0) == moves) visit(lead);
-      };
-      each(true, [&](const Lead& l) { lead(l.hash, l.number, bits + 1); });
-      state_->more_bits.store(bits + 1 - k_first_bits, std::memory_order_release);
-      each(true, [&](const Lead& l) { forget_in(bucket_of(l.hash, bits), l); });
-      // Numbers that had found no room find some now.
-      each(false, [&](const Lead& l) {
-        if (!leads(l)) lead(l.hash, l.number, bits + 1);
-      });
+      // Numbers that move are put in where they will be found, and taken out where they were. Then those that had
+      // found no room find some.
+      enum class Pass { put_in, take_out, find_room };
+      for (const Pass pass : {Pass::put_in, Pass::take_out, Pass::find_room}) {
+        for (std::size_t i = 0; i < count; ++i) {
+          const Lead at = lead_at(i);
+          if (((at.hash & upper_half) != 0) != (pass != Pass::find_room)) continue;
+          if (pass == Pass::take_out)
+            forget_in(bucket_of(at.hash, bits), at);
+          else if (pass == Pass::put_in || !leads(at))
+            lead(at.hash, at.number, bits + 1);
+        }
+        if (pass == Pass::put_in) state_->more_bits.store(bits + 1 - k_first_bits, std::memory_order_release);
+      }
     }
     state_->grows.store(false, std::memory_order_release);
   }

@@ -26,8 +26,12 @@ struct Application {
     return value;
   }
 
-  Result<std::uint64_t> expression(Expression e, std::optional<std::uint64_t> initial) const noexcept {
+  [[gnu::cold]] Result<std::uint64_t> expression(Expression e, std::optional<std::uint64_t> initial) const noexcept {
     return evaluate(e, {arch, frame, memory, window, initial});
+  }
+
+  Addr cfa_plus(const RegRule& rule) const noexcept {
+    return (cfa + static_cast<std::uint64_t>(rule.offset)) & word_mask;
   }
 
   Result<Addr> cfa_of(const CfaRule& rule) const noexcept {
@@ -70,14 +74,32 @@ struct Application {
     return Done{};
   }
 
+  /// Recovers a register by a rule that compilers seldom make, or says that it has no value.
+  [[gnu::cold, gnu::noinline]] Status recover_otherwise(int column, const RegRule& rule,
+                                                        RegisterFile& out) const noexcept {
+    using Kind = RegRule::Kind;
+    switch (rule.kind) {
+      case Kind::is_cfa:
+        return compute(column, cfa_plus(rule), out);
+      case Kind::at_reg:
+        return load(column, reg_plus(rule.reg, rule.offset), out);
+      case Kind::is_reg:
+        return compute(column, reg_plus(rule.reg, rule.offset), out);
+      case Kind::at_expression:
+        return load(column, expression(rule.expression(), cfa), out);
+      case Kind::is_expression:
+        return compute(column, expression(rule.expression(), cfa), out);
+      case Kind::constant:
+        return compute(column, static_cast<std::uint64_t>(rule.offset), out);
+      default:
+        return Error{ErrorCode::undefined_register, static_cast<Addr>(column), "register has no value in the caller"};
+    }
+  }
+
   /// Recovers one register. The column stays unknown when the rule is "undefined" and after errors.
   Status recover(int column, const RegRule& rule, RegisterFile& out) const noexcept {
     using Kind = RegRule::Kind;
-    const auto cfa_plus = [&] { return (cfa + static_cast<std::uint64_t>(rule.offset)) & word_mask; };
     switch (rule.kind) {
-      case Kind::unspecified:
-      case Kind::undefined:
-        break;
       case Kind::same:
         if (!frame.known(column)) break;
         out.set_from(column, frame, column);
@@ -89,21 +111,11 @@ struct Application {
         return Done{};
       }
       case Kind::at_cfa:
-        return load(column, cfa_plus(), out);
-      case Kind::is_cfa:
-        return compute(column, cfa_plus(), out);
-      case Kind::at_reg:
-        return load(column, reg_plus(rule.reg, rule.offset), out);
-      case Kind::is_reg:
-        return compute(column, reg_plus(rule.reg, rule.offset), out);
-      case Kind::at_expression:
-        return load(column, expression(rule.expression(), cfa), out);
-      case Kind::is_expression:
-        return compute(column, expression(rule.expression(), cfa), out);
-      case Kind::constant:
-        return compute(column, static_cast<std::uint64_t>(rule.offset), out);
+        return load(column, cfa_plus(rule), out);
+      default:
+        break;
     }
-    return Error{ErrorCode::undefined_register, static_cast<Addr>(column), "register has no value in the caller"};
+    return recover_otherwise(column, rule, out);
   }
 };
 

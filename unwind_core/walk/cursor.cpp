@@ -1,8 +1,6 @@
 // The loop of the engine: address -> sources -> row -> apply -> caller.
 #include "jitunwind/unwind_core/walk/cursor.h"
 
-#include <algorithm>
-
 #include "jitunwind/unwind_core/arch/arch_p.h"
 #include "jitunwind/unwind_core/kept/row_cache_internal.h"
 #include "jitunwind/unwind_core/memory/known_stack_internal.h"
@@ -32,17 +30,23 @@ namespace jitunwind {
   }
   FrameRow room;
   NewRow row(room, rows ? &rows->layout : nullptr);
-  if (KeptRow alike; rows && rows->find_alike(ticket, rule_place_, row, alike) && leave_by(alike.row)) return true;
-
+  KeptRow alike;
+  const CompactRow* compact = rows && rows->find_alike(ticket, rule_place_, row, alike) ? &alike.row : nullptr;
   Lookup asked = lookup(guesses_);
-  RowAnswer answer = rows ? rows->find_new(asked, row) : space_->find_any_row(asked, row);
-  if (answer == RowAnswer::none) answer = row.answer(space_->find_guess(asked, row.full));
-  if (answer == RowAnswer::none) answer = row.fail(unknown_code());
-  if (answer == RowAnswer::broken) return stop_without_row(row.error);
+  for (;;) {
+    if (!compact) {
+      RowAnswer answer = rows ? rows->find_new(asked, row) : space_->find_any_row(asked, row);
+      if (answer == RowAnswer::none) answer = row.answer(space_->find_guess(asked, row.full));
+      if (answer == RowAnswer::none) answer = row.fail(unknown_code());
+      if (answer == RowAnswer::broken) return stop_without_row(row.error);
 
-  if (!rows) return leave_by(row.full);
-  const bool is_kept = rows->keep(ticket, asked, row, rule_place_).kept_by() != KeptBy::nothing;
-  if (is_kept && leave_by(row.compact)) return true;
+      if (!rows) return leave_by(row.full);
+      if (rows->keep(ticket, asked, row, rule_place_).kept_by() != KeptBy::nothing) compact = &row.compact;
+    }
+    if (compact && leave_by(*compact)) return true;
+    if (compact != &alike.row) break;
+    compact = nullptr;
+  }
   const Result<bool> left = leave_by(row.complete());
   if (left && !*left) rows->keep_end(ticket, asked, row);
   return left;
@@ -84,29 +88,6 @@ Result<bool> Cursor::stop_without_row(const Error& error) noexcept {
   return stop(error.code == ErrorCode::no_info ? StopReason::no_info : StopReason::broken, error);
 }
 
-Result<bool> Cursor::step_by(const FrameRow& row) noexcept {
-  if (const auto ended = at_end()) return *ended;
-  return with_room(this, [&] { return leave_by(row); });
-}
-
-const char* stop_reason_name(StopReason reason) noexcept {
-  switch (reason) {
-    case StopReason::none:
-      return "none";
-    case StopReason::outermost:
-      return "outermost";
-    case StopReason::no_info:
-      return "no_info";
-    case StopReason::broken:
-      return "broken";
-    case StopReason::cyclic:
-      return "cyclic";
-    case StopReason::limit:
-      return "limit";
-  }
-  return "?";
-}
-
 Cursor::Cursor(const AddressSpace& space, const RegisterFile& registers, Top top, void* argument, Addr context) noexcept
     : StackPosition(space, registers), context_(context) {
   begin(top, argument);
@@ -119,54 +100,6 @@ Result<std::uint64_t> Cursor::get(RegNum reg) const noexcept {
   const std::uint64_t value = registers_.value(info->column);
   return reg == space_->arch.pc ? value & space_->arch.address_mask : value;  // where it was saved it may be signed
 }
-
-Status Cursor::set(RegNum reg, std::uint64_t value) noexcept {
-  const Arch& arch = space_->arch;
-  const RegisterInfo* info = arch.by_dwarf(reg);
-  if (!info || info->column < 0) return Error{ErrorCode::bad_register, reg, "register number"};
-  const bool always_writable = std::ranges::find(arch.exception_registers, reg) != arch.exception_registers.end();
-  if (!registers_.known(info->column) && !always_writable) return Error{ErrorCode::undefined_register, reg, "register"};
-  const Addr sp_before = sp();
-  const Result<std::uint64_t> kept = reg == arch.pc ? sign_as_present(value) : value;
-  if (!kept) return kept.error();
-  if (const Status written = write(info->column, *kept, context_); !written) return written;
-  if (reg == arch.sp && !sp_written_) {
-    frame_sp_ = sp_before;
-    sp_written_ = true;
-  }
-  if (reg == arch.pc) go_on_at(value);
-  return Done{};
-}
-
-/// The signature is over the SP at entry, which is the CFA, and this frame's SP.
-Result<std::uint64_t> Cursor::sign_as_present(Addr pc) const noexcept {
-  if (pc_signature_ == 0) return pc;
-  const Addr present = registers_.value(space_->arch.column(space_->arch.pc));
-  const SigningInstructions* const keys = space_->keys;
-  if (!keys) {  // of another process, or the CPU signs nothing
-    if ((present & ~space_->arch.address_mask) == 0) return pc;
-    return Error{ErrorCode::read_only_register, pc, "signed return address, whose key nobody has"};
-  }
-  auto key = static_cast<SigningKey>(pc_signature_ - 1);
-  if (key == SigningKey::any)
-    key = keys->is_signed_so(present, frame_sp(), SigningKey::b) ? SigningKey::b : SigningKey::a;
-  return keys->sign(pc, frame_sp(), key);
-}
-
-void Cursor::go_on_at(Addr pc) noexcept {
-  if (pc == address_.value()) return;
-  if (!pc_written_) pushed_arguments_ = 0;
-  if (!pc_written_ && address_.is_return_address())
-    with_room(this, [&] {
-      FrameRow row;
-      if (look_for_row(window_, row)) pushed_arguments_ = row.args_size;
-    });
-  address_ = CodeAddress::interrupted(pc);
-  pc_written_ = true;
-  stop_ = StopReason::none;
-}
-
-SaveLocation Cursor::location(RegNum reg) const noexcept { return registers_.location(space_->arch.column(reg)); }
 
 namespace {
 
@@ -189,37 +122,10 @@ Result<bool> Cursor::stop(StopReason reason, const Error& error) noexcept {
   return error;
 }
 
-/// There is no row and no guess. A core file may leave out the code of a file that is missing.
-Error Cursor::unknown_code() const noexcept {
-  return with_room(this, [&] {
-    MemoryWindow window = window_;
-    Lookup asked(*space_, address_, window);
-    const Module* const module = asked.module_with_file_sections();
-    const char* why = module ? module->unread : nullptr;
-    std::byte code;
-    if (why == nullptr && space_->memory.read(address_.lookup(), {&code, 1}, window) != 1)
-      why = "code that cannot be read, nor unwind information of it";
-    if (why == nullptr) why = "code without unwind information, and its caller cannot be confirmed";
-    return Error{ErrorCode::no_info, pc(), why};
-  });
-}
-
-Status Cursor::find_row(FrameRow& out) const noexcept {
-  MemoryWindow window = window_;
-  return with_room(this, [&] { return look_for_row(window, out); });
-}
-
 Found Cursor::ask_for_row(MemoryWindow& window, FrameRow& out) const noexcept {
   Lookup asked(*space_, address_, window, &registers_, guesses_);
   const Found found = space_->find_row(asked, out);
   return found && !*found ? space_->find_guess(asked, out) : found;
-}
-
-Status Cursor::look_for_row(MemoryWindow& window, FrameRow& out) const noexcept {
-  const Found found = ask_for_row(window, out);
-  if (!found) return found.error();
-  if (!*found) return unknown_code();
-  return Done{};
 }
 
 /// Code that has a row is code. Modules are asked first: more frames are in them.
@@ -242,17 +148,6 @@ bool Cursor::leads_to_other_code(Addr pc) noexcept {
     if (!code) error_ = code.error();
     return bool(code);
   });
-}
-
-Result<ProcedureInfo> Cursor::procedure() noexcept {
-  ProcedureInfo info;
-  const Found found = with_room(this, [&] {
-    Lookup question = lookup();
-    return space_->find_procedure(question, info);
-  });
-  if (!found) return found.error();
-  if (!*found) return Error{ErrorCode::no_info, pc(), "no procedure information for this pc"};
-  return info;
 }
 
 Result<ProcedureName> Cursor::name(std::span<char> into) const noexcept {
@@ -302,21 +197,6 @@ Result<bool> Cursor::is_signal_frame() const noexcept {
   if (!kind) return kind.error();
   if (kind->origin == RowOrigin::none) return unknown_code();
   return kind->is_signal_frame;
-}
-
-Status StackPosition::write(int column, std::uint64_t value, Addr context) noexcept {
-  const SaveLocation place = registers_.location(column);
-  const RegisterInfo* const holder =
-      place.kind == SaveLocation::Kind::reg && context != k_no_context ? space_->arch.by_dwarf(place.reg) : nullptr;
-  std::optional<Addr> at;
-  if (place.kind == SaveLocation::Kind::memory) at = place.at;
-  if (holder && holder->ucontext >= 0) at = context + static_cast<std::uint64_t>(holder->ucontext);
-  if (at) {
-    const Status written = write_word(space_->memory, window_, *at, value, space_->arch, "place of a register");
-    if (!written) return written;
-  }
-  registers_.change(column, value);
-  return Done{};
 }
 
 /// DWARF for the Arm 64-bit Architecture, 4.4: state 1 is signed over the CFA, which is the SP at entry. States with

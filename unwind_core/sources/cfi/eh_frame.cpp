@@ -25,7 +25,7 @@ class ModuleBytes final : public CfiBytes {
   }
 
  private:
-  Result<std::span<const std::byte>> view_elsewhere(Addr at, std::uint64_t size) noexcept override {
+  [[gnu::cold]] Result<std::span<const std::byte>> view_elsewhere(Addr at, std::uint64_t size) noexcept override {
     if (auto seen = SectionView(module_.eh_frame_hdr, module_.eh_frame).view(at, size)) return seen;
     return MemoryView(memory_, window_, {}).view(at, size);
   }
@@ -41,7 +41,7 @@ class BlockwiseMemory final : public Memory {
  public:
   explicit BlockwiseMemory(const Memory& memory) noexcept : memory_(memory) {}
 
-  std::size_t read(Addr at, std::span<std::byte> into, MemoryWindow& window) const noexcept override {
+  [[gnu::cold]] std::size_t read(Addr at, std::span<std::byte> into, MemoryWindow& window) const noexcept override {
     const Addr place = at % block_.size();
     if (place + into.size() > block_.size()) return memory_.read(at, into, window);
     if (begin_ != at - place || size_ == 0) {
@@ -136,7 +136,7 @@ class EhFrameSource final : public FdeSource {
   }
 
   /// Finds the FDE in a module that may be gone any moment: that is no error.
-  static Found find_copied(Lookup& lookup, const Module& module, CfiContext& context, Fde& out) noexcept {
+  [[gnu::cold]] static Found find_copied(Lookup& lookup, const Module& module, CfiContext& context, Fde& out) noexcept {
     std::optional<Found> found;
     if (!module.eh_frame_hdr.empty()) found = find_copied_by_table(lookup, module, context, out);
     if (!found) {
@@ -150,8 +150,9 @@ class EhFrameSource final : public FdeSource {
   }
 
   /// Finds the FDE without its instructions, whose bytes are gone when this has returned. Nothing: there is no table.
-  [[gnu::noinline]] static std::optional<Found> find_copied_by_table(Lookup& lookup, const Module& module,
-                                                                     CfiContext& context, Fde& out) noexcept {
+  [[gnu::cold, gnu::noinline]] static std::optional<Found> find_copied_by_table(Lookup& lookup, const Module& module,
+                                                                                CfiContext& context,
+                                                                                Fde& out) noexcept {
     const BlockwiseMemory memory(*module.memory);
     const Arch& arch = context.arch;
     const SectionBytes& hdr = module.eh_frame_hdr;
