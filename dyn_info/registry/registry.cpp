@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include <array>
+#include <optional>
 
 #include "jitunwind/dyn_info/registry/index/registered_span_internal.h"
 #include "jitunwind/dyn_info/registry/locking/reader_slots_p.h"
@@ -271,21 +272,16 @@ bool is_behind(NodeState state, Behind behind) noexcept {
   return state.has_user_word() == (behind == Behind::user_word);
 }
 
-/// The procedures that a call may cancel. The others count as not registered.
-enum class Cancelled { with_user_word, without_user_word, either };
-
-bool counts(NodeState state, Cancelled which) noexcept {
-  return which == Cancelled::either || state.has_user_word() == (which == Cancelled::with_user_word);
-}
-
-[[gnu::noinline]] Status cancel(unw_dyn_info_t* di, Cancelled which) noexcept {
+/// `behind`: this call cancels only procedures that were registered so; the others count as not registered.
+[[gnu::noinline]] Status cancel(unw_dyn_info_t* di, std::optional<Behind> behind) noexcept {
   if (WritingScope::active()) return note_refused("cancel", refused_to_interrupter());
   if (!NodePool::can_bind(di)) return note_refused("cancel", not_registered(di));
   log_to_be_taken_out("cancel", {&di, 1});
   registry.nodes.prefetch(di);
   ProcedureList::prefetch_neighbours(di);
   const RegisteredNode found = registry.nodes.find(di);
-  if (!found.state.live() || !counts(found.state, which)) return note_refused("cancel", not_registered(di));
+  if (!found.state.live() || (behind && !is_behind(found.state, *behind)))
+    return note_refused("cancel", not_registered(di));
   prefetch_neighbours(found.node);
   if (own_thread_holds(found.node)) return note_refused("cancel", read_by_caller(di));
   Due due;
@@ -315,11 +311,9 @@ void prefetch_changing(const unw_dyn_info_t* di) noexcept {
   __builtin_prefetch(&di->u, 1);  // `u` may end on another cache line
 }
 
-Status cancel_procedure(unw_dyn_info_t* di) noexcept { return cancel(di, Cancelled::either); }
+Status cancel_procedure(unw_dyn_info_t* di) noexcept { return cancel(di, std::nullopt); }
 
-Status cancel_procedure(unw_dyn_info_t* di, Behind behind) noexcept {
-  return cancel(di, behind == Behind::user_word ? Cancelled::with_user_word : Cancelled::without_user_word);
-}
+Status cancel_procedure(unw_dyn_info_t* di, Behind behind) noexcept { return cancel(di, behind); }
 
 Status cancel_procedures(std::span<unw_dyn_info_t* const> batch) noexcept {
   if (WritingScope::active()) return note_refused("cancel", refused_to_interrupter());
