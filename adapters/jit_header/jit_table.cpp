@@ -120,8 +120,8 @@ constexpr ju_status (*k_functions[])(Marks*, const Said&) = {
 };
 static_assert(std::size(k_functions) == JU_JIT_DOES_COUNT);
 
-/// Records the marks that most frames have most of, in a quarter of the instructions of their functions. False: another
-/// mark, or another CPU's.
+/// Records the marks that most frames have most of, in a third of the instructions of their functions. False: another
+/// mark.
 [[gnu::always_inline]] inline bool record(AnyMarks& to, const ju_jit_mark& mark) {
   const jitunwind::Instruction at(std::int64_t{mark.end} - 1, mark.end);
   if (mark.does == JU_JIT_PUSH)

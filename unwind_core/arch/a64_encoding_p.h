@@ -31,7 +31,9 @@ constexpr bool is_of_frame(unsigned code) { return code == k_x29 || code == k_x3
 constexpr RegNum general_register(unsigned code) {
   return code >= 19 && code <= k_x30 ? static_cast<RegNum>(code) : k_no_reg;
 }
-constexpr RegNum vector_register(unsigned code) { return code >= 8 && code <= 15 ? static_cast<RegNum>(64 + code) : k_no_reg; }
+constexpr RegNum vector_register(unsigned code) {
+  return code >= 8 && code <= 15 ? static_cast<RegNum>(64 + code) : k_no_reg;
+}
 constexpr std::uint32_t bit_of(RegNum reg) { return reg == k_no_reg ? 0 : std::uint32_t{1} << place_of(reg); }
 constexpr std::uint32_t bit_of_general(unsigned code) { return bit_of(general_register(code)); }
 constexpr std::uint32_t bit_of_general_or_sp(unsigned code) {

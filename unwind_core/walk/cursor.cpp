@@ -33,6 +33,8 @@ namespace jitunwind {
   KeptRow alike;
   const CompactRow* compact = rows && rows->find_alike(ticket, rule_place_, row, alike) ? &alike.row : nullptr;
   Lookup asked = lookup(guesses_);
+  // The row of code alike is tried first. If it leads nowhere, the sources are asked. The step by a compact row is
+  // inline, and stands at one place for both, because a second one takes 0.9 KB.
   for (;;) {
     if (!compact) {
       RowAnswer answer = rows ? rows->find_new(asked, row) : space_->find_any_row(asked, row);
