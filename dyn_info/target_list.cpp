@@ -10,6 +10,7 @@
 #include "jitunwind/dyn_info/target_heads_internal.h"
 #include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/byte_reader.h"
+#include "jitunwind/unwind_core/page_internal.h"
 
 namespace jitunwind {
 namespace {
@@ -26,7 +27,7 @@ Result<ListState> read_state(Addr head, const Memory& memory, const Lookup& look
 unw_dyn_info_t read_descriptor(ByteReader& reader, std::size_t word) noexcept {
   const auto address = [&] { return reader.unsigned_of(word); };
   unw_dyn_info_t info{};
-  info.next = reinterpret_cast<unw_dyn_info_t*>(static_cast<std::uintptr_t>(address()));
+  info.next = pointer_to<unw_dyn_info_t>(address());
   (void)address();  // prev
   info.start_ip = address();
   info.end_ip = address();
@@ -38,7 +39,7 @@ unw_dyn_info_t read_descriptor(ByteReader& reader, std::size_t word) noexcept {
     info.u.pi.handler = address();
     info.u.pi.flags = reader.u32();
     (void)reader.u32();  // pad0
-    info.u.pi.regions = reinterpret_cast<unw_dyn_region_info_t*>(static_cast<std::uintptr_t>(address()));
+    info.u.pi.regions = pointer_to<unw_dyn_region_info_t>(address());
     return info;
   }
   info.u.rti.name_ptr = address();

@@ -48,7 +48,7 @@ Result<ProcedureInfo> Frame::procedure() const noexcept {
 
 void* Frame::user() const noexcept {
   const auto info = procedure();
-  return info ? reinterpret_cast<void*>(static_cast<std::uintptr_t>(info->user)) : nullptr;
+  return info ? pointer_to(info->user) : nullptr;
 }
 
 bool Frame::is_signal_frame() const noexcept {

@@ -1,9 +1,17 @@
-// Pages of memory, by which memory is mapped, protected and proven readable.
+// Pointers of this process as addresses; and pages of memory, by which it is mapped, protected and proven readable.
 #pragma once
+
+#include <cstdint>
 
 #include "jitunwind/unwind_core/address.h"
 
 namespace jitunwind {
+
+inline std::uintptr_t address_of(const void* at) noexcept { return reinterpret_cast<std::uintptr_t>(at); }
+template <class T = void>
+T* pointer_to(Addr at) noexcept {
+  return reinterpret_cast<T*>(static_cast<std::uintptr_t>(at));
+}
 
 /// The smallest page size of any CPU that Linux runs on. If pages are larger, work for each page is repeated more often
 /// than necessary, but never omitted.

@@ -36,7 +36,7 @@ int find_words(dl_phdr_info* info, std::size_t, void* into) noexcept {
   for (const ElfW(Phdr) & header : std::span(info->dlpi_phdr, info->dlpi_phnum)) {
     if (header.p_type != PT_LOAD || (header.p_flags & PF_W) == 0 || header.p_memsz < 2 * sizeof(Word)) continue;
     const Addr begin = info->dlpi_addr + header.p_vaddr;
-    auto* const words = reinterpret_cast<Word*>(static_cast<std::uintptr_t>((begin + 3) & ~Addr{3}));
+    auto* const words = pointer_to<Word>((begin + 3) & ~Addr{3});
     for (Word& word : std::span(words, header.p_memsz / sizeof(Word) - 1))
       if (is_of(word, found.thread) && found.count != found.words.size()) found.words[found.count++] = &word;
   }

@@ -154,7 +154,7 @@ void CodeSegments::State::publish(Place room, std::string_view name, const Known
 }
 
 Status CodeSegments::State::publish(AddrRange code) noexcept {
-  const auto begin = reinterpret_cast<char*>(static_cast<std::uintptr_t>(code.begin));
+  const auto begin = pointer_to<char>(code.begin);
   Place room;
   {
     const SegmentsLock lock;
@@ -181,7 +181,7 @@ Status CodeSegments::State::commit(const Code& code, std::string_view name, cons
     if (code.size > place.function().size) return Error{ErrorCode::e_overlap, code.start, "larger than its room"};
     place.function().state = Segment::Function::State::busy;
   }
-  auto* const begin = reinterpret_cast<char*>(static_cast<std::uintptr_t>(code.start));
+  auto* const begin = pointer_to<char>(code.start);
   __builtin___clear_cache(begin, begin + code.size);
   Result<Registration> registered = [&] {
     const ToldLater told(code.start);

@@ -24,8 +24,6 @@
 namespace jitunwind {
 namespace {
 
-void* memory_at(Addr at) noexcept { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)); }
-
 /// References to the pages that are mapped somewhere now, which stay as they are mapped elsewhere or nowhere:
 /// vmsplice(2). They tell what was written last to memory that is replaced.
 class OldPages {
@@ -33,7 +31,7 @@ class OldPages {
   explicit OldPages(const AddrRange& pages) noexcept : bytes_(static_cast<std::size_t>(pages.size())) {
     if (::syscall(SYS_pipe2, ends_.data(), O_CLOEXEC | O_NONBLOCK) != 0) return;
     is_whole_ = ::syscall(SYS_fcntl, ends_[1], F_SETPIPE_SZ, static_cast<long>(bytes_)) >= static_cast<long>(bytes_);
-    iovec part{memory_at(pages.begin), bytes_};
+    iovec part{pointer_to(pages.begin), bytes_};
     while (is_whole_ && part.iov_len != 0) {
       const long taken = ::syscall(SYS_vmsplice, ends_[1], &part, 1ul, 0u);
       is_whole_ = taken > 0;
@@ -67,7 +65,7 @@ class OldPages {
 };
 
 bool copy_from_here(Addr at, std::byte* into, std::size_t size) noexcept {
-  const iovec here{into, size}, there{memory_at(at), size};
+  const iovec here{into, size}, there{pointer_to(at), size};
   const long copied = copy_between(SYS_process_vm_readv, ::getpid(), {&here, 1}, {&there, 1});
   return copied == static_cast<long>(size);
 }
@@ -247,7 +245,7 @@ Status PublishedPages::lay_over() noexcept {
   if (!copy_from_here(pages.begin, copied.bytes().data(), bytes)) return not_published("the code cannot be read");
   if (!write_whole(file.number(), copied.bytes().first(bytes), it_->text))
     return not_published("the file cannot be written to");
-  if (::mmap(memory_at(pages.begin), bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED | MAP_POPULATE,
+  if (::mmap(pointer_to(pages.begin), bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED | MAP_POPULATE,
              file.number(), static_cast<off_t>(it_->text)) == MAP_FAILED)
     return not_published("the file cannot be mapped over the code");
   std::byte* const last = kept.bytes().data();
@@ -256,7 +254,7 @@ Status PublishedPages::lay_over() noexcept {
   std::byte end{};
   if (copy_from_here(pages.end - 1, &end, 1) && write_again(pages.begin, copied.bytes(), kept.bytes())) return Done{};
   if (::mprotect(last, bytes, PROT_READ | PROT_EXEC) == 0 &&
-      ::mremap(last, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, memory_at(pages.begin)) != MAP_FAILED)
+      ::mremap(last, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, pointer_to(pages.begin)) != MAP_FAILED)
     (void)kept.release();
   return not_published("the file was cut, or the code was written to and cannot be written to again");
 }

@@ -18,7 +18,7 @@ namespace {
 
 /// Maps a file, or anonymous memory without one. `at` is 0 for any address.
 void* map_file(int file, std::size_t bytes, int protection, int flags, Addr at = 0) noexcept {
-  void* const place = reinterpret_cast<void*>(static_cast<std::uintptr_t>(at));
+  void* const place = pointer_to(at);
   if (at != 0) flags |= MAP_FIXED_NOREPLACE;
   if (file < 0) flags |= MAP_ANONYMOUS;
   void* const memory = ::mmap(place, bytes, protection, flags, file, 0);

@@ -42,6 +42,7 @@
 #include "jitunwind/builders/registration.h"
 #include "jitunwind/unwind_core/address.h"
 #include "jitunwind/unwind_core/error.h"
+#include "jitunwind/unwind_core/page_internal.h"
 
 namespace jitunwind {
 
@@ -114,9 +115,7 @@ class SegmentMemory {
 
  private:
   void swap(SegmentMemory& other) noexcept;
-  std::byte* pointer_to_image(std::size_t at) const noexcept {
-    return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(image_ + at));
-  }
+  std::byte* pointer_to_image(std::size_t at) const noexcept { return pointer_to<std::byte>(image_ + at); }
   bool map_view(int file, Addr at) noexcept;
   static constexpr std::size_t k_unit = 16384;  // a page, or several
   static constexpr std::size_t up_to_unit(std::size_t at) noexcept { return (at + k_unit - 1) / k_unit * k_unit; }

@@ -326,7 +326,7 @@ bool ObjectDescriptor::find_symbols(const ElfSymbols& symbols) noexcept {
   const Addr at = data + object_.bias;
   if (at % alignof(jit_descriptor) != 0 || !is_writable(at) || !is_writable(at + sizeof(jit_descriptor) - 1))
     return false;
-  descriptor_ = reinterpret_cast<jit_descriptor*>(static_cast<std::uintptr_t>(at));
+  descriptor_ = pointer_to<jit_descriptor>(at);
   breakpoint_ = reinterpret_cast<void (*)()>(static_cast<std::uintptr_t>(code + object_.bias));
   return true;
 }
@@ -342,8 +342,7 @@ bool ObjectDescriptor::has_in_memory(std::span<const std::byte> of_file) const n
         s.file_size - (offset - s.offset) < of_file.size())
       continue;
     const Addr at = object_.bias + s.address + (offset - s.offset);
-    return std::memcmp(reinterpret_cast<const void*>(static_cast<std::uintptr_t>(at)), of_file.data(),
-                       of_file.size()) == 0;
+    return std::memcmp(pointer_to(at), of_file.data(), of_file.size()) == 0;
   }
   return true;
 }

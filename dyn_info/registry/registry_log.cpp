@@ -44,7 +44,7 @@ constinit const LocalMemory k_log_memory;
 
 [[gnu::cold, gnu::noinline]] void log_lost_personality(const unw_dyn_info_t& info) noexcept {
   if (info.format != UNW_INFO_FORMAT_DYNAMIC || info.u.pi.handler != 0 || info.start_ip >= info.end_ip) return;
-  if (!has_other_personality(reinterpret_cast<const void*>(static_cast<std::uintptr_t>(info.start_ip)))) return;
+  if (!has_other_personality(pointer_to(info.start_ip))) return;
   LogLine line(LogTopic::registry);
   line.text("hides the personality routine that the unwinder was told for ").hex(info.start_ip);
 }

@@ -9,6 +9,7 @@
 #include "jitunwind/sdk/compat/target_p.h"
 #include "jitunwind/unwind_core/emit/row_state.h"
 #include "jitunwind/unwind_core/memory/local.h"
+#include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/row_source.h"
 
 namespace jitunwind {
@@ -45,7 +46,7 @@ inline void fill(const ProcedureInfo& from, unw_proc_info_t& to) noexcept {
   to.flags = from.flags;
   if (from.origin == RowOrigin::debug_frame) to.flags |= UNW_PI_FLAG_DEBUG_FRAME;
   to.format = from.format;
-  to.unwind_info = reinterpret_cast<void*>(static_cast<std::uintptr_t>(from.unwind_info));
+  to.unwind_info = pointer_to(from.unwind_info);
   to.unwind_info_size = static_cast<int>(from.unwind_info_size);
 }
 

@@ -9,6 +9,7 @@
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/memory/local.h"
 #include "jitunwind/unwind_core/modules/local_modules.h"
+#include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/walk/context.h"
 #include "jitunwind/unwind_core/walk/resume.h"
 
@@ -20,7 +21,7 @@ constinit const LocalMemory k_memory;
 
 void add_unwind_info(const ProcedureInfo& found, unw_proc_info_t& out) noexcept {
   if (found.origin == RowOrigin::dyn_directives) {
-    auto* const registered = reinterpret_cast<unw_dyn_info_t*>(static_cast<std::uintptr_t>(found.unwind_info));
+    auto* const registered = pointer_to<unw_dyn_info_t>(found.unwind_info);
     out.unwind_info = &registered->u;
     out.unwind_info_size = sizeof registered->u;
   } else {

@@ -449,7 +449,6 @@ TEST(SourceRules, ShortFormsOfRowsAreListedWithTheirTests) {
                             "dyn_info/directives/compact_directives.cpp save",
                             "dyn_info/directives/compact_directives.cpp settle",
                             "sdk/walk.cpp backtrace",
-                            "unwind_core/memory/raw_access_internal.h raw_word",
                             "unwind_core/memory/small_stack.cpp is_disarmed_stack",
                             "unwind_core/memory/small_stack.cpp begin_of_disarmed_stack",
                             "unwind_core/rows/registers.cpp read_in_place",

@@ -84,9 +84,7 @@ class Slot {
   static Word page_number(const KeptFiles* files) noexcept {
     return static_cast<Word>(reinterpret_cast<std::uintptr_t>(files) >> k_page_bits);
   }
-  static KeptFiles* files_in(Word word) noexcept {
-    return reinterpret_cast<KeptFiles*>(static_cast<std::uintptr_t>(word >> k_page_at << k_page_bits));
-  }
+  static KeptFiles* files_in(Word word) noexcept { return pointer_to<KeptFiles>(word >> k_page_at << k_page_bits); }
   static Word tag_of(std::uint64_t hash) noexcept { return hash >> 40 & k_tag; }
   static Word tag_in(Word word) noexcept { return word >> k_tag_at & k_tag; }
 

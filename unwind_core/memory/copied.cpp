@@ -16,8 +16,6 @@
 namespace jitunwind {
 namespace {
 
-void* host_pointer(Addr at) noexcept { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)); }
-
 /// Set when a sandbox refuses process_vm_readv(). Nothing else refuses it, because a process may always access itself
 /// (ptrace(2), "Ptrace access mode checking": the same thread group).
 constinit std::atomic<bool> is_refused{false};
@@ -35,7 +33,7 @@ class Pipe {
   /// Precondition: `into` is within one page, which any pipe holds (pipe(7), PIPE_BUF).
   bool copy(Addr at, std::span<std::byte> into) const noexcept {
     const auto size = static_cast<long>(into.size());
-    return is_open_ && ::syscall(SYS_write, ends_[1], host_pointer(at), into.size()) == size &&
+    return is_open_ && ::syscall(SYS_write, ends_[1], pointer_to(at), into.size()) == size &&
            ::syscall(SYS_read, ends_[0], into.data(), into.size()) == size;
   }
 
@@ -62,7 +60,7 @@ std::size_t copy_through_pipe(Addr at, std::span<std::byte> into) noexcept {
 [[gnu::hot]] long copy_at_once(Addr at, std::span<std::byte> into) noexcept {
   if (is_refused.load(std::memory_order_relaxed)) return -1;
   const ErrnoKeeper keeper;
-  const iovec to{into.data(), into.size()}, from{host_pointer(at), into.size()};
+  const iovec to{into.data(), into.size()}, from{pointer_to(at), into.size()};
   const long copied =
       copy_between(SYS_process_vm_readv, static_cast<pid_t>(::syscall(SYS_getpid)), {&to, 1}, {&from, 1});
   if (copied >= 0) return copied;

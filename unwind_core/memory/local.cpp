@@ -25,11 +25,6 @@
 namespace jitunwind {
 namespace {
 
-template <class T>
-T* host_pointer(Addr at) noexcept {
-  return reinterpret_cast<T*>(static_cast<std::uintptr_t>(at));
-}
-
 /// The type is not a template argument, because gcc drops a type's attributes there.
 volatile UnalignedWord* host_word(Addr at) noexcept {
   return reinterpret_cast<volatile UnalignedWord*>(static_cast<std::uintptr_t>(at));
@@ -39,14 +34,14 @@ JITUNWIND_RAW_ACCESS void raw_load(Addr at, std::span<std::byte> into) noexcept 
   std::size_t done = 0;
   for (; into.size() - done >= sizeof(UnalignedWord); done += sizeof(UnalignedWord))
     *reinterpret_cast<UnalignedWord*>(into.data() + done) = *host_word(at + done);
-  for (; done < into.size(); ++done) into[done] = *host_pointer<const volatile std::byte>(at + done);
+  for (; done < into.size(); ++done) into[done] = *pointer_to<const volatile std::byte>(at + done);
 }
 
 JITUNWIND_RAW_ACCESS void raw_store(Addr at, std::span<const std::byte> from) noexcept {
   std::size_t done = 0;
   for (; from.size() - done >= sizeof(UnalignedWord); done += sizeof(UnalignedWord))
     *host_word(at + done) = *reinterpret_cast<const UnalignedWord*>(from.data() + done);
-  for (; done < from.size(); ++done) *host_pointer<volatile std::byte>(at + done) = from[done];
+  for (; done < from.size(); ++done) *pointer_to<volatile std::byte>(at + done) = from[done];
 }
 
 constexpr std::size_t k_kernel_sigset_size = 8;
@@ -55,8 +50,7 @@ constexpr std::size_t k_kernel_sigset_size = 8;
 /// with EFAULT for memory that cannot be read and with EINVAL for any other, and changes nothing.
 int errno_of_mask(Addr at) noexcept {
   constexpr int k_impossible_how = -1;
-  const long result =
-      ::syscall(SYS_rt_sigprocmask, k_impossible_how, host_pointer<void>(at), nullptr, k_kernel_sigset_size);
+  const long result = ::syscall(SYS_rt_sigprocmask, k_impossible_how, pointer_to(at), nullptr, k_kernel_sigset_size);
   return result == -1 ? errno : 0;
 }
 
@@ -196,8 +190,8 @@ bool is_writable(Addr at) noexcept {
   constexpr std::uint32_t k_add_nothing = FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_LT, 0);
   const ErrnoKeeper keeper;
   std::uint32_t nobody = 0;
-  return ::syscall(SYS_futex, &nobody, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, nullptr,
-                   host_pointer<void>(at & ~Addr{3}), k_add_nothing) != -1;
+  return ::syscall(SYS_futex, &nobody, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, nullptr, pointer_to(at & ~Addr{3}),
+                   k_add_nothing) != -1;
 }
 
 /// msync(2) fails with ENOMEM when a page is not mapped; with MS_ASYNC alone it writes nothing. Other errors say
@@ -206,7 +200,7 @@ bool are_mapped(Addr first, Addr last) noexcept {
   const ErrnoKeeper keeper;
   const Addr begin = first & ~(Addr{::getauxval(AT_PAGESZ)} - 1);
   const auto size = static_cast<std::size_t>(last - begin) + 1;
-  return ::syscall(SYS_msync, host_pointer<void>(begin), size, MS_ASYNC) == 0 || errno != ENOMEM;
+  return ::syscall(SYS_msync, pointer_to(begin), size, MS_ASYNC) == 0 || errno != ENOMEM;
 }
 
 [[gnu::hot]] Addr first_unreadable_page(Addr page, Addr end) noexcept {
@@ -223,7 +217,7 @@ bool are_mapped(Addr first, Addr last) noexcept {
 }
 
 [[gnu::hot]] const std::byte* LocalMemory::view(Addr at, std::size_t size, MemoryWindow& window) const noexcept {
-  return prove_range(window, at, size) == size ? host_pointer<const std::byte>(at) : nullptr;
+  return prove_range(window, at, size) == size ? pointer_to<const std::byte>(at) : nullptr;
 }
 
 bool LocalMemory::write(Addr at, std::span<const std::byte> from, MemoryWindow&) const noexcept {

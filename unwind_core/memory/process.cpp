@@ -14,8 +14,6 @@
 namespace jitunwind {
 namespace {
 
-void* pointer_of(Addr at) noexcept { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)); }
-
 /// Whether a pointer of this program can have that value. Addresses of a target may have more bits.
 bool is_pointer(Addr at) noexcept { return at <= std::numeric_limits<std::uintptr_t>::max(); }
 
@@ -33,7 +31,7 @@ std::size_t ProcessMemory::read(Addr at, std::span<std::byte> into, MemoryWindow
     do got = read_at(mem_, into.data(), into.size(), at);
     while (got < 0 && errno == EINTR);
   } else if (is_pointer(at)) {
-    const iovec to{into.data(), into.size()}, from{pointer_of(at), into.size()};
+    const iovec to{into.data(), into.size()}, from{pointer_to(at), into.size()};
     got = copy_between(SYS_process_vm_readv, process_, {&to, 1}, {&from, 1});
   }
   return got > 0 ? static_cast<std::size_t>(got) : 0;
@@ -44,7 +42,7 @@ bool ProcessMemory::write(Addr at, std::span<const std::byte> from, MemoryWindow
   const auto size = static_cast<long>(from.size());
   if (mem_ >= 0 && is_offset(at) && write_at(mem_, from.data(), from.size(), at) == size) return true;
   if (!is_pointer(at)) return false;
-  const iovec bytes{const_cast<std::byte*>(from.data()), from.size()}, to{pointer_of(at), from.size()};
+  const iovec bytes{const_cast<std::byte*>(from.data()), from.size()}, to{pointer_to(at), from.size()};
   return copy_between(SYS_process_vm_writev, process_, {&bytes, 1}, {&to, 1}) == size;
 }
 

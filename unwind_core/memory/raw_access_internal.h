@@ -1,5 +1,5 @@
-// Loads from memory that a walk has proven readable, although others may write to it; what sanitizers must not change;
-// and pointers of this process as addresses.
+// Loads from memory that a walk has proven readable, although others may write to it; and what sanitizers must not
+// change.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +7,7 @@
 #include <span>
 
 #include "jitunwind/unwind_core/memory/memory.h"
+#include "jitunwind/unwind_core/page_internal.h"
 
 // AddressSanitizer poisons frames of other functions, red zones and freed frames, and other threads may write to memory
 // that a walk reads. An unwinder has to read both, so the raw accesses are not instrumented. They are volatile because
@@ -19,9 +20,6 @@
 #define JITUNWIND_LEFT_BY_A_JUMP __attribute__((no_sanitize_thread, no_sanitize_address))
 
 namespace jitunwind {
-
-inline std::uintptr_t address_of(const void* at) noexcept { return reinterpret_cast<std::uintptr_t>(at); }
-inline void* pointer_to(Addr at) noexcept { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)); }
 
 /// Reads a plain structure of this machine's layout and byte order. False: not all of it can be read.
 template <class T>
@@ -39,8 +37,6 @@ JITUNWIND_RAW_ACCESS inline std::uint64_t raw_word(const std::byte* at) noexcept
 JITUNWIND_RAW_ACCESS inline std::uint64_t raw_eight_bytes(const std::byte* at) noexcept {
   return *reinterpret_cast<const volatile UnalignedEightBytes*>(at);
 }
-JITUNWIND_RAW_ACCESS inline Addr raw_word(Addr at) noexcept {
-  return raw_word(reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(at)));
-}
+JITUNWIND_RAW_ACCESS inline Addr raw_word(Addr at) noexcept { return raw_word(pointer_to<const std::byte>(at)); }
 
 }  // namespace jitunwind

@@ -51,9 +51,7 @@ AddrRange run_time_range(const LoadedObject& object, const ElfW(Phdr) & header, 
 }
 
 [[gnu::hot]] SectionBytes bytes_of(AddrRange range) noexcept {
-  return {{reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(range.begin)),
-           static_cast<std::size_t>(range.size())},
-          range.begin};
+  return {{pointer_to<const std::byte>(range.begin), static_cast<std::size_t>(range.size())}, range.begin};
 }
 
 [[gnu::hot]] const char* path_of(const char* name) noexcept { return name && *name ? name : "/proc/self/exe"; }

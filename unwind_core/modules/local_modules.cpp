@@ -153,7 +153,7 @@ constexpr std::uint64_t k_build_id_note = std::uint64_t{0x00554e47} << 32 | NT_G
 [[gnu::hot]] std::uint64_t content_version(const LoadedObjectKey& key, AddrRange identity) noexcept {
   constexpr std::size_t k_part = sizeof(std::uint64_t);
   if (identity.empty()) return 0;
-  const auto* const id = reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(identity.begin));
+  const auto* const id = pointer_to<const std::byte>(identity.begin);
   if (raw_eight_bytes(id - sizeof k_build_id_note) != k_build_id_note) return 0;
   const auto size = static_cast<std::size_t>(identity.size());
   std::uint64_t version = raw_eight_bytes(id + size - k_part);

@@ -5,8 +5,7 @@
 namespace jitunwind {
 
 std::uint64_t RegisterFile::read_in_place(int column) const noexcept {
-  const Addr at = places_[static_cast<std::size_t>(column)];
-  return raw_word(reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(at)));
+  return raw_word(places_[static_cast<std::size_t>(column)]);
 }
 
 void RegisterFile::set_from(int column, const RegisterFile& other, int other_column) noexcept {

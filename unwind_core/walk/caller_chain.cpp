@@ -81,7 +81,7 @@ template <CallerChain::Way k_way, bool k_calls_push>
     sp = cfa + (k_calls_push ? 0 : static_cast<Addr>(std::int64_t{arch_.caller_sp_bias}));
     at = pc - 1;
     callee = RulePlace::at(entry, rule);
-    *out++ = reinterpret_cast<void*>(static_cast<std::uintptr_t>(pc));
+    *out++ = pointer_to(pc);
   }
   count_warm_event(Counter::kept_rule_used, static_cast<std::uint64_t>(out - next_));
   at = CodeAddress::returned_to(at + 1).lookup();

@@ -142,7 +142,7 @@ class CallerChain {
   bool leave_compact(CallerRule rule, Position& position) noexcept;
   bool leave_realigned(CallerRule rule, Position& position) noexcept;
   bool leave_signal_frame(Position& position) noexcept;
-  void arrive(Addr pc) noexcept { *next_++ = reinterpret_cast<void*>(static_cast<std::uintptr_t>(pc)); }
+  void arrive(Addr pc) noexcept { *next_++ = pointer_to(pc); }
 
   const AddressSpace& space_;
   Addr at_;

@@ -25,7 +25,7 @@ using Words = std::span<std::uintptr_t>;
 /// Number of bytes read; 0: unreadable memory; -1: reading is not permitted. Never faults.
 ssize_t read_words(std::uint64_t at, Words words) noexcept {
   const iovec into{words.data(), words.size_bytes()};
-  const iovec from{reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)), words.size_bytes()};
+  const iovec from{pointer_to(at), words.size_bytes()};
   const ssize_t got = process_vm_readv(getpid(), &into, 1, &from, 1, 0);
   return got < 0 && errno == EFAULT ? 0 : got;
 }

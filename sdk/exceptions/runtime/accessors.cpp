@@ -72,7 +72,7 @@ _Unwind_Word _Unwind_GetCFA(_Unwind_Context* context) {
 void* _Unwind_GetLanguageSpecificData(_Unwind_Context* context) {
   if (!is_own(context))
     return owners(&_Unwind_GetLanguageSpecificData, context, "_Unwind_GetLanguageSpecificData")(context);
-  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(context->frame.lsda()));
+  return jitunwind::pointer_to(context->frame.lsda());
 }
 
 _Unwind_Ptr _Unwind_GetRegionStart(_Unwind_Context* context) {
@@ -98,7 +98,7 @@ void* _Unwind_FindEnclosingFunction(void* pc) {
   Lookup lookup(space, CodeAddress::returned_to(reinterpret_cast<std::uintptr_t>(pc)), window);
   ProcedureInfo info;
   const Found found = space.find_procedure(lookup, info);
-  if (found && *found) return reinterpret_cast<void*>(static_cast<std::uintptr_t>(info.range.begin));
+  if (found && *found) return pointer_to(info.range.begin);
   // libgcc_s may know frames that were registered with it alone. The probe (adapters/system_unwinder/lookups_p.h) also
   // expects this call.
   Bases bases{};

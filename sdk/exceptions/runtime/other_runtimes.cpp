@@ -60,7 +60,7 @@ bool find_fde_of_others(Addr at, ForeignFde& out) noexcept {
     void* function;
   } bases{};
   const auto find = reinterpret_cast<const void* (*)(void*, Bases*)>(other_function("_Unwind_Find_FDE"));
-  const void* const fde = find ? find(reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)), &bases) : nullptr;
+  const void* const fde = find ? find(pointer_to(at), &bases) : nullptr;
   const auto address = [](const void* p) { return Addr{reinterpret_cast<std::uintptr_t>(p)}; };
   out = {address(fde), address(bases.text), address(bases.data)};
   return fde != nullptr;

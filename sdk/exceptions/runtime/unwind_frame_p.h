@@ -10,6 +10,7 @@
 #include "jitunwind/unwind_core/address.h"
 #include "jitunwind/unwind_core/hash.h"
 #include "jitunwind/unwind_core/kept/row_cache_internal.h"
+#include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/walk/stack_position.h"
 
 namespace jitunwind::eh {

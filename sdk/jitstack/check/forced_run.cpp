@@ -192,9 +192,8 @@ class PathRun {
     registers.set(arch_.pc, code_.begin + moved_);
     entry_ = registers.file();
     if (!registers.write()) return false;
-    const auto as_pointer = [](Addr value) { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(value)); };
     const Addr place = top + static_cast<Addr>(static_cast<std::int64_t>(arch_.entry_ra));
-    return !arch_.ra_in_memory || ::ptrace(PTRACE_POKEDATA, child_, as_pointer(place), as_pointer(k_return)) == 0;
+    return !arch_.ra_in_memory || ::ptrace(PTRACE_POKEDATA, child_, pointer_to(place), pointer_to(k_return)) == 0;
   }
 
   bool step(const PathStep& from, Addr next) {

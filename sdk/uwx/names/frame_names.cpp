@@ -1,5 +1,7 @@
 #include "jitunwind/sdk/uwx/names/frame_names_p.h"
 
+#include "jitunwind/unwind_core/page_internal.h"
+
 namespace jitunwind::uwx {
 
 void FrameNames::forget() noexcept {
@@ -66,7 +68,7 @@ int FrameNames::ask(const Callbacks& callbacks, int request, CodeAddress at) noe
 bool FrameNames::take(std::uint64_t key, std::uint64_t value, bool& lacks_memory) noexcept {
   const auto keep = [&](char*& into) {
     if (value == 0) return true;
-    if (!into) into = pool_.keep(reinterpret_cast<const void*>(static_cast<std::uintptr_t>(value)));
+    if (!into) into = pool_.keep(pointer_to(value));
     lacks_memory = lacks_memory || !into;
     return true;
   };
