@@ -3,7 +3,7 @@
 #pragma once
 
 #include "jitunwind/dyn_info/libunwind-dynamic.h"
-#include "jitunwind/dyn_info/registry/registered_behind_internal.h"
+#include "jitunwind/dyn_info/registry/registry_internal.h"
 
 namespace jitunwind {
 

@@ -3,7 +3,7 @@
 #include <array>
 #include <atomic>
 
-#include "jitunwind/dyn_info/registry/system_unwinder_seam_internal.h"
+#include "jitunwind/dyn_info/registry/registry_internal.h"
 
 namespace jitunwind {
 namespace {

@@ -7,7 +7,7 @@
 #include "jitunwind/adapters/system_unwinder/frames/teller_p.h"
 #include "jitunwind/adapters/system_unwinder/lookups_p.h"
 #include "jitunwind/dyn_info/registry/observers_internal.h"
-#include "jitunwind/dyn_info/registry/system_unwinder_seam_internal.h"
+#include "jitunwind/dyn_info/registry/registry_internal.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/kept/row_cache_internal.h"
 #include "jitunwind/unwind_core/modules/object_list_internal.h"

@@ -4,8 +4,8 @@
 #include <array>
 #include <optional>
 
+#include "jitunwind/dyn_info/registry/registry_internal.h"
 #include "jitunwind/dyn_info/registry/registry_state_p.h"
-#include "jitunwind/dyn_info/registry/system_unwinder_seam_internal.h"
 #include "jitunwind/dyn_info/registry/take_out_p.h"
 #include "jitunwind/unwind_core/heap_internal.h"
 

@@ -124,7 +124,7 @@ inline constinit std::atomic<bool (*)(Addr start) noexcept> is_in_file{nullptr};
 /// WritingScope. environment_words() describes who reads the variable and what becomes of unknown names.
 void attach_by_environment() noexcept;
 
-// The layer of adapters defines these, as it does those of system_unwinder_seam_internal.h. The caller is inside a
+// The layer of adapters defines these, as it does those of registry_internal.h. The caller is inside a
 // WritingScope.
 
 JITUNWIND_ABOVE Status attach_gdb_in_writer() noexcept;

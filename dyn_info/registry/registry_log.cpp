@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "jitunwind/dyn_info/registry/registry_internal.h"
 #include "jitunwind/dyn_info/registry/registry_state_p.h"
-#include "jitunwind/dyn_info/registry/system_unwinder_seam_internal.h"
 #include "jitunwind/unwind_core/environment.h"
 #include "jitunwind/unwind_core/memory/local.h"
 #include "jitunwind/unwind_core/trace/counters.h"

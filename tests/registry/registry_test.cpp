@@ -9,7 +9,7 @@
 #include <numeric>
 #include <random>
 
-#include "jitunwind/dyn_info/registry/system_unwinder_seam_internal.h"
+#include "jitunwind/dyn_info/registry/registry_internal.h"
 #include "tests/registry/procedures.h"
 #include "tests/support/emulated.h"
 

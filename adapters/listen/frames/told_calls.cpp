@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "jitunwind/dyn_info/registry/index/mapped_memory_internal.h"
-#include "jitunwind/dyn_info/registry/registered_behind_internal.h"
+#include "jitunwind/dyn_info/registry/registry_internal.h"
 #include "jitunwind/unwind_core/hash.h"
 #include "jitunwind/unwind_core/page_internal.h"
 

@@ -9,7 +9,7 @@
 #include "jitunwind/adapters/system_unwinder/frames/registered_fde_p.h"
 #include "jitunwind/adapters/system_unwinder/lookups_p.h"
 #include "jitunwind/dyn_info/directives/directives.h"
-#include "jitunwind/dyn_info/registry/system_unwinder_seam_internal.h"
+#include "jitunwind/dyn_info/registry/registry_internal.h"
 #include "jitunwind/sdk/exceptions/fde_encoder_internal.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/emit/eh_frame.h"

@@ -1,6 +1,6 @@
 // The functions by which personality routines and stop functions read a context. A context of another runtime is passed
 // on to it: glibc unwinds by libgcc_s whatever the program is linked with, and the personality routines then ask here.
-#include "jitunwind/dyn_info/registry/system_unwinder_seam_internal.h"
+#include "jitunwind/dyn_info/registry/registry_internal.h"
 #include "jitunwind/sdk/exceptions/runtime/unwind_frame_p.h"
 
 extern "C" {
