@@ -8,7 +8,6 @@
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/sdk/compat/callback_space_p.h"
-#include "jitunwind/sdk/compat/cursor_p.h"
 #include "jitunwind/sdk/compat/target_p.h"
 #include "jitunwind/sdk/compat/target_registers_p.h"
 #include "jitunwind/sdk/local_space.h"

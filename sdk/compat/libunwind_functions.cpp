@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "jitunwind/sdk/compat/callback_space_p.h"
-#include "jitunwind/sdk/compat/cursor_p.h"
 #include "jitunwind/sdk/compat/target_p.h"
 #include "jitunwind/sdk/compat/target_registers_p.h"
 #include "jitunwind/unwind_core/memory/small_stack_internal.h"

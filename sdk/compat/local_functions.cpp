@@ -5,7 +5,6 @@
 #include "jitunwind/dyn_info/libunwind-dynamic.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/sdk/compat/callback_space_p.h"
-#include "jitunwind/sdk/compat/cursor_p.h"
 #include "jitunwind/sdk/compat/target_p.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/sdk/walk.h"

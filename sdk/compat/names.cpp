@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "jitunwind/sdk/compat/callback_space_p.h"
-#include "jitunwind/sdk/compat/cursor_p.h"
 #include "jitunwind/sdk/compat/target_p.h"
 #include "jitunwind/unwind_core/memory/small_stack_internal.h"
 #include "jitunwind/unwind_core/sources/sources.h"

@@ -4,7 +4,6 @@
 #include <span>
 
 #include "jitunwind/sdk/compat/callback_space_p.h"
-#include "jitunwind/sdk/compat/cursor_p.h"
 #include "jitunwind/sdk/compat/target_p.h"
 #include "jitunwind/unwind_core/emit/row_state.h"
 #include "jitunwind/unwind_core/memory/small_stack_internal.h"

@@ -1,8 +1,14 @@
-// The target of the included headers: the interface is compiled once for each CPU, by libunwind-<target>.h. Second
-// names for functions of the interface.
+// The target of the included headers: the interface is compiled once for each CPU, by libunwind-<target>.h. Its cursor,
+// whose memory holds the engine's. Second names for functions of the interface.
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <new>
+#include <span>
+
 #include "jitunwind/unwind_core/arch/arch.h"
+#include "jitunwind/unwind_core/walk/cursor.h"
 
 #include <libunwind.h>
 
@@ -13,6 +19,28 @@ namespace jitunwind {
 inline namespace JITUNWIND_COMPAT {
 
 inline const Arch& target_arch() noexcept { return arch::UNW_TARGET; }
+
+static_assert(sizeof(Cursor) <= sizeof(unw_cursor_t) && alignof(Cursor) <= alignof(unw_cursor_t));
+
+/// A caller's buffer for a name, empty at first. A buffer without room is replaced by a private one.
+class NameBuffer {
+ public:
+  NameBuffer(char* buffer, std::size_t size) noexcept : into_(size == 0 ? nothing_ : std::span<char>(buffer, size)) {
+    into_[0] = '\0';
+  }
+  NameBuffer(const NameBuffer&) = delete;
+  NameBuffer& operator=(const NameBuffer&) = delete;
+  operator std::span<char>() const noexcept { return into_; }
+
+ private:
+  std::array<char, 1> nothing_;
+  std::span<char> into_;
+};
+
+inline Cursor& cursor_of(unw_cursor_t* cursor) noexcept { return *std::launder(reinterpret_cast<Cursor*>(cursor)); }
+
+/// False: the cursor is all zeros, as most programs' cursors are before they are initialised.
+inline bool is_made(unw_cursor_t* cursor) noexcept { return cursor_of(cursor).is_made(); }
 
 }  // namespace JITUNWIND_COMPAT
 }  // namespace jitunwind

@@ -3,7 +3,6 @@
 
 #include <unwind.h>
 
-#include "jitunwind/sdk/compat/cursor_p.h"
 #include "jitunwind/sdk/compat/target_p.h"
 
 extern "C" {
