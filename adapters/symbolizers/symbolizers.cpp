@@ -232,21 +232,21 @@ const char* file_at(Addr at, const Symbol& symbol) noexcept {
 
 using Parts = std::array<std::string_view, 4>;
 
-/// Calls `use` with the parts of glibc's text, "FILE(NAME+0xOFFSET) [0xADDRESS]". `address_begins`: " [" or "[".
+/// Calls `use` with the parts of glibc's text, "FILE(NAME+0xOFFSET) [0xADDRESS]". glibc 2.36 has no blank in files.
 template <class Use>
-bool with_text_of(Addr at, Addr looked_up, std::string_view address_begins, Use use) noexcept {
+bool with_text_of(Addr at, Addr looked_up, Use use) noexcept {
   return with_symbol(looked_up, [&](const Symbol& symbol) {
     Line tail;
-    tail.text("+").hex(at - symbol.start).text(")").text(address_begins).hex(at).text("]");
+    tail.text("+").hex(at - symbol.start).text(") [").hex(at).text("]");
     use(Parts{file_at(looked_up, symbol), "(", symbol.name, tail.view()});
   });
 }
 
 /// The address behind a call that ends a procedure is in none.
 template <class Use>
-bool with_text(const void* address, std::string_view address_begins, Use use) noexcept {
+bool with_text(const void* address, Use use) noexcept {
   const Addr at = address_of(address);
-  return with_text_of(at, at, address_begins, use) || with_text_of(at, at - 1, address_begins, use);
+  return with_text_of(at, at, use) || with_text_of(at, at - 1, use);
 }
 
 /// The result of backtrace_symbols(): pointers to texts, and the texts, in one piece of memory.
@@ -294,7 +294,7 @@ char** with_own_texts(void* const* addresses, std::size_t count, char** theirs) 
     const auto append = [&](const Parts& parts) {
       for (const std::string_view part : parts) both.append(part);
     };
-    if (with_text(addresses[i], " [", append))
+    if (with_text(addresses[i], append))
       are_ours = true;
     else
       both.append(theirs != nullptr ? theirs[i] : Line().text("[").hex(address_of(addresses[i])).text("]").view());
@@ -345,7 +345,7 @@ extern "C" {
   const auto next = jitunwind::next_symbolizers().backtrace_symbols_fd;
   for (int i = 0; i < size; ++i) {
     const auto write = [&](const jitunwind::Parts& parts) { jitunwind::write_text(parts, fd); };
-    if (jitunwind::with_text(addresses[i], "[", write)) continue;
+    if (jitunwind::with_text(addresses[i], write)) continue;
     if (next != nullptr && jitunwind::may_be_in_module(addresses[i]))
       next(&addresses[i], 1, fd);
     else

@@ -2,6 +2,7 @@
 #include <elf.h>
 #include <sys/sysmacros.h>
 
+#include <algorithm>
 #include <array>
 #include <fstream>
 #include <string>
@@ -40,9 +41,10 @@ TEST(SampleOfAProcess, HasTheFramesOfAProgramThatIsCalledDeleted) {
   const auto target = Target::from_sample(taken.sample);
   ASSERT_TRUE(target) << target.error().text();
   const SeenStack stack = seen(target->walk(target->threads()[0]));
-  ASSERT_GE(stack.frames.size(), 2u) << stack.why;
-  EXPECT_EQ(stack.frames[1], taken.live.frames[1]);
-  EXPECT_EQ(stack.frames[1].name, "stand_still");
+  // The system call is in one function of glibc 2.36, and in four of 2.41.
+  const auto stands = std::ranges::find(stack.frames, "stand_still", &SeenFrame::name);
+  ASSERT_NE(stands, stack.frames.end()) << stack.why;
+  EXPECT_TRUE(std::equal(stack.frames.begin(), stands + 1, taken.live.frames.begin()));
 }
 
 /// A sample with little of the stack gives the same frames, as many as it has.
