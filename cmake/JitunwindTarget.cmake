@@ -143,8 +143,8 @@ function(jitunwind_protect)
   endforeach()
 endfunction()
 
-# jitunwind_layer(name SOURCES... [SMALL source...] [CORE source...] [CORE_SMALL source...] [SEAMS source...]
-# [LINK library...] [INTO library] [ALONE source...]): OBJECT libraries for each folder. Their objects and what they link
+# jitunwind_layer(name SOURCES... [SMALL source...] [THIN source...] [CORE source...] [CORE_SMALL source...]
+# [SEAMS source...] [LINK library...] [INTO library] [ALONE source...]): OBJECT libraries for each folder. Their objects and what they link
 # end up in `library`, jitunwind unless said otherwise. Visibility is hidden; public headers open their namespace below
 # "#pragma GCC visibility push(default)". Thread-locals are initial-exec: the first access to a dynamic one allocates,
 # which a walk in a signal handler must not. (musl allocates them while it loads a library or starts a thread, and opens
@@ -159,7 +159,8 @@ endfunction()
 # CORE names the sources of libjitunwind-core, on which the shared libjitunwind is built; its archive has these objects,
 # too. They neither throw nor need the C++ run-time library: cmake/core_references.h. CORE_SMALL are those among them for
 # size. SEAMS call functions that libjitunwind defines (unwind_core/above_internal.h): they are compiled once with weak
-# references for the core, and once with others for the archive.
+# references for the core, and once with others for the archive. THIN names sources of libjitunwind that
+# libjitunwind-libunwind has as well, hidden, so that it needs the core alone.
 check_symbol_exists(__GLIBC__ features.h JITUNWIND_HAS_GLIBC)
 set(jitunwind_tls $<$<BOOL:${JITUNWIND_HAS_GLIBC}>:-ftls-model=initial-exec>)
 set(core_references ${PROJECT_SOURCE_DIR}/cmake/core_references.h)
@@ -172,7 +173,7 @@ function(jitunwind_without_cxx)
   endforeach()
 endfunction()
 function(jitunwind_layer name)
-  cmake_parse_arguments(arg "" "INTO" "SOURCES;SMALL;CORE;CORE_SMALL;SEAMS;LINK;ALONE" ${ARGN})
+  cmake_parse_arguments(arg "" "INTO" "SOURCES;SMALL;THIN;CORE;CORE_SMALL;SEAMS;LINK;ALONE" ${ARGN})
   if(NOT arg_INTO)
     set(arg_INTO jitunwind)
   endif()
@@ -189,13 +190,15 @@ function(jitunwind_layer name)
   set(goes_to_core_seams core_archive core_above)
   set(goes_to_seams archive)
   set(goes_to_small above archive)
+  set(goes_to_thin above archive thin)
   set(goes_to_ above archive)
   set(core "${arg_CORE}")
   set(core_small "${arg_CORE_SMALL}")
   set(core_seams "${arg_SEAMS}")
   set(seams "${arg_SEAMS}")
   set(small "${arg_SMALL}")
-  foreach(part IN ITEMS "" core core_small core_seams seams small)
+  set(thin "${arg_THIN}")
+  foreach(part IN ITEMS "" core core_small core_seams seams small thin)
     set(target jitunwind_${name})
     set(sources ${arg_SOURCES})
     if(part)
@@ -209,7 +212,7 @@ function(jitunwind_layer name)
     if(part MATCHES "small")
       target_compile_options(${target} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-Os>)
     endif()
-    if(part MATCHES "core")
+    if(part MATCHES "core|thin")
       jitunwind_without_cxx(${target})
     endif()
     if(part STREQUAL "core_seams")

@@ -6,9 +6,11 @@
 #include <span>
 #include <vector>
 
-#include "jitunwind/unwind_core/address.h"
+#include "jitunwind/unwind_core/error.h"
 
 namespace jitunwind {
+
+struct WalkedList;
 
 /// A cache of a list: the list is walked once, not for each lookup, and not again if its changes are known. If
 /// procedures overlap, the newest one answers. Used by one thread at a time.
@@ -38,6 +40,10 @@ class ListIndex {
   /// changes that made the list, if it is known. Returns false when there is no memory; then nothing is known.
   bool make(Addr list, std::uint32_t generation, std::span<const Procedure> procedures,
             std::optional<std::uint64_t> changes = {}) noexcept;
+  /// Does the same by walking the list. An index is valid only if the generation is the same before and after. Errors:
+  /// those of for_each_procedure() and read_list_state(); out_of_memory; unspecified if the list changes meanwhile.
+  /// Virtual like find(): a library that has lists without an index calls neither, and is linked without them.
+  virtual Status make(const WalkedList& list) noexcept;
   /// The number of changes that made the known list; empty: the number is not known, or nothing is.
   std::optional<std::uint64_t> changes() const noexcept { return is_known_ ? changes_ : std::nullopt; }
   /// Updates the index to another generation by `changes`, the oldest first. Returns false when they contradict the
@@ -47,7 +53,7 @@ class ListIndex {
   void forget() noexcept { is_known_ = false; }
 
   /// The descriptor of the newest procedure that covers `at`; 0: none does. O(log n).
-  Addr find(Addr at) const noexcept;
+  virtual Addr find(Addr at) const noexcept;
 
  private:
   /// A stretch ends where the next one begins; descriptor 0: it belongs to no procedure.

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "jitunwind/dyn_info/list_changes_p.h"
-#include "jitunwind/dyn_info/target_heads_internal.h"
+#include "jitunwind/dyn_info/list_walk_p.h"
 #include "jitunwind/unwind_core/byte_reader.h"
 #include "jitunwind/unwind_core/targets/mapped_object_internal.h"
 
@@ -119,20 +119,6 @@ Result<Addr> TargetHeads::list_head(std::size_t number, MemoryWindow&) const noe
   return Error{ErrorCode::out_of_memory, 0, "heads of the lists of procedures"};
 }
 
-/// Reads version, generation, first: docs/registry.md "Finding the list".
-Result<ListState> read_list_state(Addr head, const Memory& memory, const Arch& arch, MemoryWindow& window) noexcept {
-  constexpr std::uint32_t k_newest_version = 1;  // nongnu's libunwind leaves 0
-  std::array<std::byte, 16> bytes;
-  const auto used = std::span(bytes).first(8u + arch.word_size);
-  if (memory.read(head, used, window) != used.size()) return unreadable(window, head, "list of procedures");
-  ByteReader reader(used, arch.big_endian, head);
-  if (reader.u32() > k_newest_version) return Error{ErrorCode::unsupported_version, head, "list of procedures"};
-  ListState state;
-  state.generation = reader.u32();
-  state.first = reader.unsigned_of(arch.word_size);
-  return state;
-}
-
 std::optional<std::uint64_t> count_changes(const ListHead::Changes& where, const Memory& memory, const Arch& arch,
                                            MemoryWindow& window) noexcept {
   std::array<std::byte, 8> bytes;
@@ -158,6 +144,20 @@ std::optional<std::vector<ListIndex::Change>> read_changes(const ListHead::Chang
     changes.push_back({{{begin, end}, descriptor & ~Addr{1}}, descriptor % 2 == 0});
   }
   return changes;
+}
+
+void append_listed_code(const ListHead& head, Lookup& lookup, std::vector<AddrRange>& out) {
+  const CountedMemory memory(lookup.space.memory);
+  for (std::size_t number = 0; number < ListHead::k_most; ++number) {
+    const Result<Addr> list = head.list_head(number, lookup.window);
+    if (!list || *list == 0) return;
+    const Result<ListState> state = read_list_state(*list, memory, lookup.space.arch, lookup.window);
+    if (!state) continue;
+    (void)for_each_procedure(state->first, lookup, memory, [&](Addr, const AddrRange& code) {
+      out.push_back(code);
+      return true;
+    });
+  }
 }
 
 }  // namespace jitunwind

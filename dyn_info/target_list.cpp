@@ -1,14 +1,10 @@
 #include "jitunwind/dyn_info/target_list.h"
 
 #include <array>
-#include <new>
 #include <optional>
-#include <vector>
 
-#include "jitunwind/dyn_info/list_index_internal.h"
+#include "jitunwind/dyn_info/list_walk_p.h"
 #include "jitunwind/dyn_info/procedure_rows_p.h"
-#include "jitunwind/dyn_info/target_heads_internal.h"
-#include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/byte_reader.h"
 #include "jitunwind/unwind_core/page_internal.h"
 
@@ -16,7 +12,6 @@ namespace jitunwind {
 namespace {
 
 constexpr unsigned k_attempts = 8;
-constexpr std::uint32_t k_max_reads = 1u << 20;  // in all attempts; one for each procedure
 
 Result<ListState> read_state(Addr head, const Memory& memory, const Lookup& lookup) noexcept {
   return read_list_state(head, memory, lookup.space.arch, lookup.window);
@@ -54,24 +49,6 @@ unw_dyn_info_t read_descriptor(ByteReader& reader, std::size_t word) noexcept {
 constexpr std::size_t descriptor_size(std::size_t word) noexcept { return 8 * word + 16; }
 static_assert(sizeof(void*) != 8 || descriptor_size(8) == sizeof(unw_dyn_info_t));
 
-/// The target's memory with a count of its reads for one question.
-class CountedMemory final : public Memory {
- public:
-  explicit CountedMemory(const Memory& memory) noexcept : memory_(memory) {}
-  std::size_t read(Addr at, std::span<std::byte> into, MemoryWindow& window) const noexcept override {
-    ++reads_;
-    return memory_.read(at, into, window);
-  }
-  const std::byte* view(Addr at, std::size_t size, MemoryWindow& window) const noexcept override {
-    return memory_.view(at, size, window);
-  }
-  bool too_many() const noexcept { return reads_ >= k_max_reads; }
-
- private:
-  const Memory& memory_;
-  mutable std::uint64_t reads_ = 0;
-};
-
 Result<unw_dyn_info_t> descriptor_at(Addr at, const Lookup& lookup, const Memory& memory) noexcept {
   const Arch& arch = lookup.space.arch;
   std::array<std::byte, descriptor_size(8)> bytes;
@@ -93,49 +70,6 @@ Result<std::optional<unw_dyn_info_t>> read_found(Addr where, Addr at, const Look
   return std::optional(*info);
 }
 
-/// The members of a descriptor by which a list is walked.
-struct ListMember {
-  Addr next = 0;
-  AddrRange code{};
-};
-
-/// Reads the first four words of a descriptor.
-Result<ListMember> member_at(Addr at, const Lookup& lookup, const Memory& memory) noexcept {
-  const Arch& arch = lookup.space.arch;
-  std::array<std::byte, 4 * 8> bytes;
-  const auto used = std::span(bytes).first(4 * arch.word_size);
-  if (memory.read(at, used, lookup.window) != used.size())
-    return unreadable(lookup.window, at, "descriptor of a procedure");
-  ByteReader reader(used, arch.big_endian, at);
-  ListMember member;
-  member.next = reader.unsigned_of(arch.word_size);
-  reader.skip(arch.word_size);  // prev
-  member.code.begin = reader.unsigned_of(arch.word_size);
-  member.code.end = reader.unsigned_of(arch.word_size);
-  return member;
-}
-
-/// Calls `visit(where, code)` for the procedures of a list, the newest first, until it returns false. Throws the
-/// exceptions of `visit`.
-template <class Visit>
-Status for_each_procedure(Addr first, const Lookup& lookup, const CountedMemory& memory, Visit visit) {
-  const Arch& arch = lookup.space.arch;
-  Addr marked = 0;  // Brent's cycle detection
-  std::uint32_t next_mark = 1;
-  for (std::uint32_t i = 0; first != 0; ++i) {
-    if (first == marked || memory.too_many()) return Error{ErrorCode::e_cycle, first, "list of procedures"};
-    if (i == next_mark) {
-      marked = first;
-      next_mark *= 2;
-    }
-    const Result<ListMember> member = member_at(first, lookup, memory);
-    if (!member) return member.error();
-    if (!matches_nothing(member->code, arch) && !visit(first, member->code)) break;
-    first = member->next;
-  }
-  return Done{};
-}
-
 /// Finds the newest procedure that covers `at`; it is the first one in the list. Returns nothing when none covers it.
 Result<std::optional<unw_dyn_info_t>> find_in_list(Addr first, Addr at, const Lookup& lookup,
                                                    const CountedMemory& memory, Addr& where) noexcept {
@@ -148,32 +82,12 @@ Result<std::optional<unw_dyn_info_t>> find_in_list(Addr first, Addr at, const Lo
   return read_found(where, at, lookup, memory);
 }
 
-/// Makes an index of the whole list by address; `changes` are the list's. An index is valid only if the generation was
-/// the same before and after.
-Status make_index(Addr list, const ListHead::Changes& changes, const ListState& state, const Lookup& lookup,
-                  const CountedMemory& memory, ListIndex& out) noexcept try {
-  std::vector<ListIndex::Procedure> procedures;
-  const Status walked = for_each_procedure(state.first, lookup, memory, [&](Addr descriptor, const AddrRange& code) {
-    procedures.push_back({code, descriptor});
-    return true;
-  });
-  if (!walked) return walked.error();
-  const auto count =
-      state.is_changing() ? std::nullopt : count_changes(changes, memory, lookup.space.arch, lookup.window);
-  const Result<ListState> after = read_state(list, memory, lookup);
-  if (!after) return after.error();
-  if (after->generation == state.generation && out.make(list, state.generation, procedures, count)) return Done{};
-  return Error{ErrorCode::unspecified, list, "list of procedures keeps changing"};
-} catch (const std::bad_alloc&) {
-  return Error{ErrorCode::out_of_memory, list, "list of procedures"};
-}
-
 /// Does the same as find_in_list() by an index, which is made if it is of another generation.
 Result<std::optional<unw_dyn_info_t>> find_by_index(ListIndex& index, Addr list, const ListHead::Changes& changes,
                                                     const ListState& state, Addr at, const Lookup& lookup,
                                                     const CountedMemory& memory, Addr& where) noexcept {
   if (!index.is_of(list, state.generation))
-    if (const Status made = make_index(list, changes, state, lookup, memory, index); !made) return made.error();
+    if (const Status made = index.make({list, changes, state, lookup, memory}); !made) return made.error();
   where = index.find(at);
   return read_found(where, at, lookup, memory);
 }
@@ -262,6 +176,20 @@ class ListedProcedures final : public Procedures {
 
 }  // namespace
 
+/// Reads version, generation, first: docs/registry.md "Finding the list".
+Result<ListState> read_list_state(Addr head, const Memory& memory, const Arch& arch, MemoryWindow& window) noexcept {
+  constexpr std::uint32_t k_newest_version = 1;  // nongnu's libunwind leaves 0
+  std::array<std::byte, 16> bytes;
+  const auto used = std::span(bytes).first(8u + arch.word_size);
+  if (memory.read(head, used, window) != used.size()) return unreadable(window, head, "list of procedures");
+  ByteReader reader(used, arch.big_endian, head);
+  if (reader.u32() > k_newest_version) return Error{ErrorCode::unsupported_version, head, "list of procedures"};
+  ListState state;
+  state.generation = reader.u32();
+  state.first = reader.unsigned_of(arch.word_size);
+  return state;
+}
+
 Found TargetList::find_row(Lookup& lookup, FrameRow& out) const noexcept {
   return jitunwind::find_row(ListedProcedures(head_), lookup, out);
 }
@@ -289,20 +217,6 @@ Found TargetList::find_name(Lookup& lookup, std::span<char> into, ProcedureName&
                              out.start = info.start_ip;
                              return read_name(memory, name, into, lookup.window, out);
                            });
-}
-
-void append_listed_code(const ListHead& head, Lookup& lookup, std::vector<AddrRange>& out) {
-  const CountedMemory memory(lookup.space.memory);
-  for (std::size_t number = 0; number < ListHead::k_most; ++number) {
-    const Result<Addr> list = head.list_head(number, lookup.window);
-    if (!list || *list == 0) return;
-    const Result<ListState> state = read_state(*list, memory, lookup);
-    if (!state) continue;
-    (void)for_each_procedure(state->first, lookup, memory, [&](Addr, const AddrRange& code) {
-      out.push_back(code);
-      return true;
-    });
-  }
 }
 
 }  // namespace jitunwind

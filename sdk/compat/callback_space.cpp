@@ -15,8 +15,11 @@ CallbackParts::CallbackParts(const Arch& target) noexcept
 
 void CallbackParts::know_address_bits(void* argument) noexcept {
   if (!accessors.ptrauth_insn_mask || cpu.address_mask == ~Addr{0}) return;
-  std::call_once(asked_for_address_bits,
-                 [&] { cpu.address_mask = ~Addr{accessors.ptrauth_insn_mask(this, argument)}; });
+  // Not std::call_once(), which needs the C++ run-time library.
+  ::pthread_mutex_lock(&asks_for_address_bits);
+  if (!knows_address_bits) cpu.address_mask = ~Addr{accessors.ptrauth_insn_mask(this, argument)};
+  knows_address_bits = true;
+  ::pthread_mutex_unlock(&asks_for_address_bits);
 }
 
 bool CallbackMemory::access(Addr at, unw_word_t& value, bool write, MemoryWindow& window) const noexcept {

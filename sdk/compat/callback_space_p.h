@@ -2,10 +2,11 @@
 // names.
 #pragma once
 
+#include <pthread.h>
+
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 
 #include "jitunwind/dyn_info/target_list.h"
 #include "jitunwind/sdk/compat/found_info_p.h"
@@ -91,7 +92,8 @@ struct CallbackParts : unw_addr_space {
   CallbackNames proc_names{*this};
   SourceOrder sources;
   std::array<const NameSource*, 2> names{&list, &proc_names};
-  std::once_flag asked_for_address_bits;
+  pthread_mutex_t asks_for_address_bits = PTHREAD_MUTEX_INITIALIZER;
+  bool knows_address_bits = false;
 };
 
 /// The order of sources is the list of registered procedures, then find_proc_info. If code is unknown, its instructions

@@ -3,7 +3,7 @@
 
 #include "made_frame.h"
 
-static void* volatile kept;
+static void* volatile kept, * volatile also_kept;
 
 __attribute__((noinline)) void allocate_deep(int depth) {
   if (depth > 0) {
@@ -11,7 +11,9 @@ __attribute__((noinline)) void allocate_deep(int depth) {
     kept = kept; /* no tail call */
     return;
   }
+  /* Whatever the heap has already, one of them asks the kernel. */
   kept = malloc(123456);
+  if (also_kept == NULL) also_kept = malloc(123456);
 }
 __attribute__((noinline)) void middle(void) {
   allocate_deep(5);

@@ -175,7 +175,7 @@ TEST(Symbolizers, BacktraceNamesJitFramesAsWalksDo) {
   };
   EXPECT_EQ(named, (std::vector<std::string>{text_of(inner), text_of(outer)}));
   EXPECT_EQ(expected[0], "jit_frame+" + std::to_string(FrameCode::k_after_call));
-  // Of addresses in files, glibc 2.36 writes no blank before the address; 2.41 writes one.
+  // glibc 2.36 writes no blank before the address in a file, and 2.41 writes one.
   std::string written = written_of(listed);
   if (written != joined)
     for (std::size_t at = 0; (at = written.find(")[0x", at)) != written.npos;) written.insert(at + 1, " ");

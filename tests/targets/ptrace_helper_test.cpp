@@ -236,7 +236,7 @@ TEST(PtraceHelperOf, AProgramThatExecutesAnotherShowsTheOtherOne) {
   unw_flush_cache(space.get(), 0, 0);
   const RemoteStack stack = remote_stack(space, target.get());
   ASSERT_FALSE(stack.frames.empty());
-  // Of the dynamic linker, whose symbol _start is in some systems' files alone.
+  // It is in the dynamic linker. Debian 13 strips the symbol _start off that one.
   const std::string maps = text_of_file("/proc/" + std::to_string(child) + "/maps");
   const Mappings mappings = Mappings::parse(maps);
   const Mapping* const linker = mappings.find(stack.frames[0].pc);

@@ -1,5 +1,6 @@
 // Functions that libunwind 1.6's own libunwind-ptrace.so.0 and libunwind-coredump.so.0 import from
-// libunwind-x86_64.so.8: they find the file at an address of another process, and the table of its procedures.
+// libunwind-x86_64.so.8, which needs libjitunwind for them, as libunwind.so.8 does not: they find the file at an
+// address of another process, and the table of its procedures.
 #include <sys/mman.h>
 #include <sys/stat.h>
 
