@@ -63,7 +63,7 @@ struct LocalSpace {
     Keeping(LocalTables& kept, const Arch& cpu) noexcept
         : alike{registered_shapes(), kept.alike},
           unknown(kept.unknown_code),
-          row_cache{CompactLayout(cpu), registration_changes(), k_versions, kept.rules, &alike, &unknown} {}
+          row_cache{CompactLayout(cpu), registration_changes(), k_versions, kept.rules, &alike, &unknown, true} {}
 
     const AlikeRules alike;
     const UnknownCode unknown;

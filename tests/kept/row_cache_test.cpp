@@ -18,6 +18,7 @@
 #include "jitunwind/unwind_core/sources/guesses/unknown_code_internal.h"
 #include "jitunwind/unwind_core/sources/sources.h"
 #include "jitunwind/unwind_core/trace/counters.h"
+#include "jitunwind/unwind_core/walk/address_walk_internal.h"
 #include "jitunwind/unwind_core/walk/context.h"
 #include "jitunwind/unwind_core/walk/cursor.h"
 #include "tests/rows/row_case.h"
@@ -50,14 +51,16 @@ std::vector<unw_dyn_op_t> frame_of(int words) {
 /// A procedure at k_code whose frame has `words` words below the return address at every instruction.
 class Frame {
  public:
-  explicit Frame(int words, Addr at = k_code)
-      : procedure_({{0, frame_of(words), 0, -1}}, {at, at + 16}), info_(procedure_.info()) {}
+  explicit Frame(int words, Addr at = k_code, Addr size = 16)
+      : procedure_({{0, frame_of(words), 0, -1}}, {at, at + size}), info_(procedure_.info()) {}
   unw_dyn_info_t* info() { return &info_; }
 
  private:
   CaseProcedure procedure_;
   unw_dyn_info_t info_;
 };
+
+using Words = std::optional<std::uint64_t>;
 
 /// A stack whose word i holds the i-th address of some code: callers that a walk believes in.
 class NumberedStack {
@@ -68,7 +71,7 @@ class NumberedStack {
   /// Returns how many words below its return address the frame at `pc` has, by one step of a cursor; nothing if it
   /// cannot step. If `may_be_leaf` is set, the return address of a leaf is also given in its register, on CPUs that
   /// have one.
-  std::optional<std::uint64_t> words_of(Addr pc, bool may_be_leaf = false) const {
+  Words words_of(Addr pc, bool may_be_leaf = false) const {
     RegisterFile registers;
     registers.set(k_arch.column(k_arch.pc), pc);
     registers.set(k_arch.column(k_arch.sp), reinterpret_cast<std::uintptr_t>(&words_[1]));
@@ -78,13 +81,18 @@ class NumberedStack {
     if (!moved || !*moved) return std::nullopt;
     return cursor.pc() - code_ - 1;
   }
+  /// The same by a walk of addresses. Precondition: calls push.
+  Words words_of_walk(Addr pc) const {
+    std::array<void*, 1> caller{};
+    const WalkStart start{CodeAddress::interrupted(pc), reinterpret_cast<std::uintptr_t>(&words_[1])};
+    if (walk_addresses(local_space(), start, WalkPart::callers, caller) == 0) return std::nullopt;
+    return reinterpret_cast<std::uintptr_t>(caller[0]) - code_ - 1;
+  }
 
  private:
   const Addr code_ = reinterpret_cast<std::uintptr_t>(&ops);
   std::array<std::uint64_t, 64> words_;
 };
-
-using Words = std::optional<std::uint64_t>;
 
 // covers: CA08
 TEST(RowCache, ForgetsWhatIsCancelledAndFindsWhatReplacesIt) {
@@ -182,6 +190,29 @@ TEST(RowCache, SeesStaticCodeDescribedAnew) {
   ASSERT_TRUE(cancel_procedure(over.info()));
   EXPECT_EQ(stack.words_of(pc, true), Words(0));
 }
+
+template <int k_number>
+int static_code_of(int n) {
+  return n + k_number;
+}
+
+/// A walk from new static code, which is described anew and then no more. Walks ask the tables of modules alone where
+/// nothing was ever registered.
+void expect_described_anew(int (*code)(int), Addr size) {
+  if (!k_arch.calls_push()) return;  // such walks begin with a frame record there
+  const NumberedStack stack;
+  const Addr pc = reinterpret_cast<std::uintptr_t>(code);
+  EXPECT_EQ(stack.words_of_walk(reinterpret_cast<std::uintptr_t>(&static_code_of<0>)), Words(0));
+  Frame over(4, pc, size);
+  ASSERT_TRUE(register_procedure(over.info()));
+  EXPECT_EQ(stack.words_of_walk(pc), Words(4));
+  ASSERT_TRUE(cancel_procedure(over.info()));
+  EXPECT_EQ(stack.words_of_walk(pc), Words(0));
+}
+
+TEST(RowCache, WalksSeeNewCodeDescribedAnew) { expect_described_anew(&static_code_of<1>, 16); }
+// Changes of more than 2 MiB count for all code (code_changes_internal.h), of which no part has a note then.
+TEST(RowCache, WalksSeeNewCodeDescribedAnewWithMuchElse) { expect_described_anew(&static_code_of<2>, Addr{4} << 20); }
 
 // Two libraries have one layout, and the second is loaded at the place of the first.
 // covers: CA07

@@ -2,6 +2,9 @@
 
 #include <optional>
 
+#include "jitunwind/unwind_core/kept/row_notes_p.h"
+#include "jitunwind/unwind_core/sources/cfi/compact_cfi_internal.h"
+
 namespace jitunwind {
 namespace {
 
@@ -65,9 +68,35 @@ bool step_by_alike(CallerChain& chain, KeepTicket& ticket, NewRow& row) noexcept
   return true;
 }
 
+/// Steps by a row that was just made, and keeps its rule. Returns whether it has moved.
+[[gnu::always_inline]] inline bool step_by_new(CallerChain& chain, const KeepTicket& ticket, CallerRule rule,
+                                               const CompactRow* row, const ModuleVersion& module) noexcept {
+  Position position = chain.position();
+  if (rule.kept_by() == KeptBy::nothing || chain.step_by(rule, position) != Stop::full) return false;
+  // A rule without a shape is for walks of addresses alone: steps have the row made, and authenticate.
+  chain.go_to(position, row ? chain.rows().keep(ticket, rule, *row, module) : chain.rows().keep(ticket, rule, module));
+  return true;
+}
+
+/// Steps by the row of most code that is met for the first time: that of a lasting module, on which nothing was
+/// registered. What RowCache::find_new() would find is asked of the one source that knows it. Returns whether it has
+/// moved.
+[[gnu::hot, gnu::noinline]] bool step_by_usual(CallerChain& chain, const KeepTicket& ticket) noexcept {
+  const RowCache& rows = chain.rows();
+  if (!rows.tables_are_first || !rows.changes.is_new(ticket.at) || logs_rows()) return false;
+  const Module* const module = chain.space().modules.find_lasting(ticket.at);
+  CompactRow row;
+  if (!module || !module->text.contains(ticket.at) || !find_usual_row(*module, ticket.at, rows.layout, row))
+    return false;
+  const bool has_moved = step_by_new(chain, ticket, rows.rule_of(row, RowOrigin::eh_frame, KeptBy::lasting), &row, {});
+  if (has_moved) count_event(Counter::row_made);
+  return has_moved;
+}
+
 /// Full: it has moved. Outermost: the row says so, which needs no register. Unknown: the row does not help.
 [[gnu::hot]] Stop step_by_row(CallerChain& chain, const Table::Found& known, FrameRow& room) noexcept {
   KeepTicket ticket = chain.ticket(chain.position().at, known);
+  if (!known.holds && step_by_usual(chain, ticket)) return Stop::full;
   const RowCache& rows = chain.rows();
   NewRow row(room, &rows.layout);
   if (!known.holds && step_by_alike(chain, ticket, row)) return Stop::full;
@@ -80,14 +109,9 @@ bool step_by_alike(CallerChain& chain, KeepTicket& ticket, NewRow& row) noexcept
     rows.keep_end(ticket, lookup, row);
     return Stop::outermost;
   }
-  const CallerRule rule = row.rule;
-  Position position = chain.position();
-  if (rule.kept_by() == KeptBy::nothing || chain.step_by(rule, position) != Stop::full) return Stop::unknown;
-  const ModuleVersion module = rule.is_of_module() ? RowCache::module_of(lookup) : ModuleVersion{};
-  // A rule without a shape is for walks of addresses alone: steps have the row made, and authenticate.
-  chain.go_to(position,
-              row.is_compact ? rows.keep(ticket, rule, row.compact, module) : rows.keep(ticket, rule, module));
-  return Stop::full;
+  const ModuleVersion module = row.rule.is_of_module() ? RowCache::module_of(lookup) : ModuleVersion{};
+  return step_by_new(chain, ticket, row.rule, row.is_compact ? &row.compact : nullptr, module) ? Stop::full
+                                                                                               : Stop::unknown;
 }
 
 }  // namespace

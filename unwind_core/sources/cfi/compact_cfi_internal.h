@@ -14,6 +14,10 @@ namespace jitunwind {
 bool find_compact_row(const CompactCode& code, const CompactLayout& layout, Addr at, CompactRow& out,
                       AddrRange& range) noexcept;
 
+/// The row of eh_frame_source(), if it is compact, as linkers and compilers make nearly everything. False: the source
+/// tells. Precondition: the module is a lasting one, and has its tables in memory. Signal-safe.
+bool find_usual_row(const Module& module, Addr pc, const CompactLayout& layout, CompactRow& out) noexcept;
+
 /// Reads an FDE in memory that can be viewed in place, whose CIE is in front of it and known. Precondition as for
 /// read_known_fde() of a segment, but for its result.
 bool read_known_fde(Addr at, const Memory& memory, MemoryWindow& window, const Arch& arch, CompactCode& out) noexcept;

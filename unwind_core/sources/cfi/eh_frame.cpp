@@ -72,6 +72,15 @@ AddrRange rest_of_bytes(const Module& module, Addr at) noexcept {
 constinit KnownCies known_cies;
 [[gnu::constructor]] void touch_known_cies() { known_cies.touch(); }
 
+/// Finds and reads what linkers and compilers make of nearly everything. 0: the general way tells.
+[[gnu::hot, gnu::noinline]] Addr find_usual_fde(const Module& module, Addr pc, const Arch& arch,
+                                                CompactCode& code) noexcept {
+  FoundFde found;
+  const bool is_usual = search_eh_frame_hdr(module.eh_frame_hdr, pc, arch, found) &&
+                        read_known_fde(module.eh_segment, found.fde, known_cies, arch, code) && code.range.contains(pc);
+  return is_usual ? found.fde : 0;
+}
+
 class EhFrameSource final : public FdeSource {
  public:
   constexpr EhFrameSource() noexcept : FdeSource(RowOrigin::eh_frame) {}
@@ -86,16 +95,12 @@ class EhFrameSource final : public FdeSource {
   }
 
  private:
-  /// Finds what linkers and compilers make of nearly everything. None: the row has to be looked for in the general
-  /// way.
+  /// None: the row has to be looked for in the general way.
   [[gnu::always_inline]] RowAnswer find_usual(Lookup& lookup, const Module& module, AnyRow& out) const noexcept {
     const Addr pc = lookup.at.lookup();
-    const Arch& arch = lookup.space.arch;
-    FoundFde found;
     CompactCode code;
-    if (!search_eh_frame_hdr(module.eh_frame_hdr, pc, arch, found) ||
-        !read_known_fde(module.eh_segment, found.fde, known_cies, arch, code) || !code.range.contains(pc))
-      return RowAnswer::none;
+    const Addr fde = find_usual_fde(module, pc, lookup.space.arch, code);
+    if (fde == 0) return RowAnswer::none;
     const bool is_compact = find_compact_row(code, *out.layout, pc, out.compact, out.full.range);
     if (!is_compact) {
       if (!is_outermost(code)) return RowAnswer::none;
@@ -103,7 +108,7 @@ class EhFrameSource final : public FdeSource {
     }
     out.full.origin = RowOrigin::eh_frame;
     out.full.keeps_by = KeepsBy::module;
-    if (out.procedure) describe_known(module.eh_segment, found.fde, code, lookup, *out.procedure);
+    if (out.procedure) describe_known(module.eh_segment, fde, code, lookup, *out.procedure);
     return is_compact ? RowAnswer::compact : RowAnswer::full;
   }
   [[gnu::noinline]] void describe_known(const SectionBytes& segment, Addr at, const CompactCode& code, Lookup& lookup,
@@ -215,6 +220,12 @@ bool read_lone_fde(const SectionBytes& bytes, const Arch& arch, Fde& out) noexce
   if (bytes.bytes.size() - end < sizeof behind) return false;
   std::memcpy(&behind, bytes.bytes.data() + end, sizeof behind);
   return behind == 0;
+}
+
+[[gnu::hot]] bool find_usual_row(const Module& module, Addr pc, const CompactLayout& layout, CompactRow& out) noexcept {
+  CompactCode code;
+  AddrRange range;
+  return find_usual_fde(module, pc, layout.arch(), code) != 0 && find_compact_row(code, layout, pc, out, range);
 }
 
 [[gnu::hot]] const RowSource& eh_frame_source() noexcept { return k_eh_frame; }
