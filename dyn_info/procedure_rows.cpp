@@ -312,12 +312,15 @@ DescriptionParts parts_of_registered(const unw_dyn_info_t& info) noexcept {
 
 bool find_known_fde(const unw_dyn_info_t& info, const Arch& arch, CompactCode& out) noexcept {
   const Result<FdeTable> table = table_of(info, arch);
-  if (!table || table->count != 1) return false;
-  const auto* const pair = reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(table->address));
-  FoundFde found;
+  std::array<std::int32_t, 2> pair;
+  if (!table || table->count != 1 || table->width != sizeof pair[0]) return false;
+  std::memcpy(&pair, pointer_to(table->address), sizeof pair);
+  const auto address = [](Addr base, std::int32_t member) { return base + static_cast<Addr>(std::int64_t{member}); };
+  if (address(table->start_base, pair[0]) > info.start_ip) return false;
+  const Addr fde = address(table->fde_base, pair[1]);
+  if (!was_told(info)) return read_promised_fde(fde, arch, out);
   MemoryWindow window;
-  return search(*table, info.start_ip, arch.big_endian, {pair, std::size_t{2} * table->width}, found) &&
-         read_known_fde(found.fde, parts_of_registered(info).entries, window, arch, out);
+  return read_known_fde(fde, k_host_memory, window, arch, out);
 }
 
 bool find_short_row(const unw_dyn_info_t& info, Addr at, CompactCode& code, AnyRow& out) noexcept {

@@ -191,11 +191,15 @@ constinit const EhFrameSource k_eh_frame;
 
 }  // namespace
 
-bool read_known_fde(Addr at, const Memory& memory, MemoryWindow& window, const Arch& arch, CompactCode& out) noexcept {
+namespace {
+
+/// Reads an FDE and the CIE before it. `view(at, size)` are bytes of memory, or null.
+template <class View>
+[[gnu::always_inline]] inline bool read_known_fde_in(View view, Addr at, const Arch& arch, CompactCode& out) noexcept {
   struct {
     std::uint32_t length, cie;
   } head;
-  const std::byte* const fde = memory.view(at, sizeof head, window);
+  const std::byte* const fde = view(at, sizeof head);
   if (!fde) return false;
   std::memcpy(&head, fde, sizeof head);
   const Addr cie_at = cie_before(at + sizeof head.length, head.cie), distance = at - cie_at;
@@ -203,9 +207,21 @@ bool read_known_fde(Addr at, const Memory& memory, MemoryWindow& window, const A
   const bool is_near = distance < k_page_size || cie_at % k_page_size <= k_page_size - KnownCies::k_looks_at;
   if (cie_at >= at || !is_near || head.length > k_max_cfi_entry) return false;
   const std::size_t size = sizeof head.length + head.length;
-  const std::byte* const cie = memory.view(cie_at, KnownCies::k_looks_at, window);
-  if (!cie || static_cast<Addr>(fde - cie) != distance || memory.view(at, size, window) != fde) return false;
+  const std::byte* const cie = view(cie_at, KnownCies::k_looks_at);
+  if (!cie || static_cast<Addr>(fde - cie) != distance || view(at, size) != fde) return false;
   return read_known_fde({{cie, static_cast<std::size_t>(distance) + size}, cie_at}, at, known_cies, arch, out);
+}
+
+}  // namespace
+
+[[gnu::hot]] bool read_promised_fde(Addr at, const Arch& arch, CompactCode& out) noexcept {
+  const auto view = [](Addr place, std::size_t) { return pointer_to<const std::byte>(place); };
+  return read_known_fde_in(view, at, arch, out);
+}
+
+bool read_known_fde(Addr at, const Memory& memory, MemoryWindow& window, const Arch& arch, CompactCode& out) noexcept {
+  const auto view = [&](Addr place, std::size_t size) { return memory.view(place, size, window); };
+  return read_known_fde_in(view, at, arch, out);
 }
 
 bool read_lone_fde(const SectionBytes& bytes, const Arch& arch, Fde& out) noexcept {
