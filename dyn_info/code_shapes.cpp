@@ -118,11 +118,11 @@ class ShapeKey {
   bool put_region(const unw_dyn_region_info_t& region) noexcept {
     const std::uint32_t most =
         std::min<std::uint32_t>(region.op_count, k_most_bytes / sizeof *region.op);  // put() fails
-    std::uint32_t count = 0;
-    for (; count < most && region.op[count].tag != UNW_DYN_STOP; ++count) {
-      if (region.op[count].tag == UNW_DYN_ALIAS) return false;
-      hash_words(&region.op[count]);
-    }
+    static_assert(UNW_DYN_STOP == 0 && UNW_DYN_ALIAS == 8, "the multiples of 8 among the tags");
+    const unw_dyn_op_t* op = region.op;
+    for (const unw_dyn_op_t* const end = op + most; op != end && op->tag % 8 != 0; ++op) hash_words(op);
+    const auto count = static_cast<std::uint32_t>(op - region.op);
+    if (count != most && op->tag != UNW_DYN_STOP) return false;
     return put((static_cast<std::uint64_t>(region.insn_count) << 32) + count, region.op, count * sizeof *region.op);
   }
   bool put(std::uint64_t head, const void* bytes, std::size_t size) noexcept {
@@ -132,7 +132,8 @@ class ShapeKey {
     hash(head, 0);
     return true;
   }
-  void hash(std::uint64_t first, std::uint64_t second) noexcept { hash_ = hash_with(hash_, first ^ spread(second)); }
+  /// The first word of the next two is mostly small in places where `second` is not.
+  void hash(std::uint64_t first, std::uint64_t second) noexcept { hash_ = hash_with(hash_, first) ^ second; }
   void hash_words(const void* two) noexcept {
     std::array<std::uint64_t, 2> words;
     static_assert(sizeof words == sizeof(unw_dyn_op_t));

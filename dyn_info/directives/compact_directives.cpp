@@ -20,15 +20,18 @@ struct CompactState {
   std::int64_t fp;  ///< CFA - frame pointer
   bool has_fp;
   std::array<std::uint8_t, CompactRow::k_slots> slots;  ///< words below the CFA; 0: not saved
+  std::uint16_t deepest;                                ///< the largest of `slots`; above them: one became smaller
 };
+constexpr std::uint16_t k_not_known = 0x100;
 
 /// False of a function: it does not know, and DirectiveMachine tells.
 class CompactRun {
  public:
   CompactRun(const CompactLayout& layout, std::int64_t units, std::int64_t x) noexcept
       : layout_(layout), arch_(layout.arch()), units_(units), x_(x), to_(units) {
-    state_ = {arch_.entry_cfa, 0, false, {}};
+    state_ = {arch_.entry_cfa, 0, false, {}, 0};
     if (arch_.ra_in_memory) state_.slots[k_ra] = static_cast<std::uint8_t>(-arch_.entry_ra / k_word);
+    state_.deepest = state_.slots[k_ra];
   }
 
   /// Precondition: what is before the region in its list was run.
@@ -55,7 +58,8 @@ class CompactRun {
     out.cfa_words = static_cast<std::uint16_t>(cfa / k_word);
     out.base = static_cast<std::uint8_t>(state_.has_fp ? layout_.columns()[layout_.fp_slot()] : layout_.sp_column());
     out.slots = state_.slots;
-    out.deepest = *std::ranges::max_element(out.slots);
+    out.deepest =
+        state_.deepest < k_not_known ? static_cast<std::uint8_t>(state_.deepest) : *std::ranges::max_element(out.slots);
     return true;
   }
   std::int64_t from() const noexcept { return from_; }
@@ -136,7 +140,9 @@ class CompactRun {
     const std::size_t slot = reg ? layout_.slot_or_size(reg->dwarf) : layout_.size();
     const std::uint64_t below = static_cast<std::uint64_t>(base) - op.val;
     if (slot >= layout_.size() || below % k_word != 0 || below / k_word - 1 >= 255) return false;
-    state_.slots[slot] = static_cast<std::uint8_t>(below / k_word);
+    const auto words = static_cast<std::uint8_t>(below / k_word);
+    const bool is_first = std::exchange(state_.slots[slot], words) == 0;
+    state_.deepest = std::max<std::uint16_t>(state_.deepest, is_first ? words : k_not_known);
     return true;
   }
 
@@ -153,6 +159,7 @@ class CompactRun {
       state_.slots[i] = 0;
       if (i == layout_.fp_slot()) state_.has_fp = false;
     }
+    state_.deepest = k_not_known;
     old_sp_ = state_.sp;
   }
 

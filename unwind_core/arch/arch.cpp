@@ -26,10 +26,8 @@ const RegisterInfo* Arch::by_perf(int number) const noexcept {
   return nullptr;
 }
 
-const RegisterInfo* Arch::by_libunwind(int number) const noexcept {
+const RegisterInfo* Arch::search_by_libunwind(int number) const noexcept {
   if (number < 0) return nullptr;
-  const auto index = static_cast<std::size_t>(number);
-  if (index < registers.size() && registers[index].libunwind == number) return &registers[index];
   for (const RegisterInfo& r : registers)
     if (r.libunwind == number) return &r;
   return nullptr;

@@ -145,7 +145,11 @@ struct Arch {
     if (number < registers.size() && registers[number].dwarf == number) return &registers[number];
     return search_by_dwarf(number);
   }
-  const RegisterInfo* by_libunwind(int number) const noexcept;
+  const RegisterInfo* by_libunwind(int number) const noexcept {
+    const auto index = static_cast<std::size_t>(number);
+    if (index < registers.size() && registers[index].libunwind == number) return &registers[index];
+    return search_by_libunwind(number);
+  }
   /// Finds a register by RegisterInfo::perf.
   const RegisterInfo* by_perf(int number) const noexcept;
   /// Accepts "ra" for the return address column.
@@ -167,6 +171,7 @@ struct Arch {
   std::int16_t low_half() const noexcept { return static_cast<std::int16_t>(big_endian ? vector_slot - 8 : 0); }
 
   const RegisterInfo* search_by_dwarf(unsigned number) const noexcept;  // by_dwarf()
+  const RegisterInfo* search_by_libunwind(int number) const noexcept;   // by_libunwind()
 };
 
 /// The CPU with its memory in that byte order. Precondition: the order is its own, or bi_endian.
