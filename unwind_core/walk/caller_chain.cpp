@@ -80,9 +80,11 @@ template <CallerChain::Way k_way, bool k_calls_push>
     fp = rule.saves_frame_pointer() ? saved_fp : fp;
     sp = cfa + (k_calls_push ? 0 : static_cast<Addr>(std::int64_t{arch_.caller_sp_bias}));
     at = pc - 1;
-    callee = RulePlace::at(entry, rule);
+    if constexpr (k_way == Way::link) callee = RulePlace::at(entry, rule);
     *out++ = pointer_to(pc);
   }
+  // By addresses the entry of the last frame is not known.
+  if (k_way == Way::address && out != next_) callee = {};
   count_warm_event(Counter::kept_rule_used, static_cast<std::uint64_t>(out - next_));
   at = CodeAddress::returned_to(at + 1).lookup();
   // No code: what it means that there is no return address, the cursor decides at the frame before.
