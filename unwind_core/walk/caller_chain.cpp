@@ -26,7 +26,7 @@ template <CallerChain::Way k_way>
     if (has_linked_) return Stop::not_linked;
   } else {
     entry = RulePlace::k_none;
-    if (rows_.rules.recent.find(at, cipher_of, rule)) [[likely]]
+    if (rules_.recent.find(at, cipher_of, rule)) [[likely]]
       return Stop::full;
   }
   const Table::Found found = find(at);
@@ -39,7 +39,7 @@ template <CallerChain::Way k_way>
       has_linked_ = true;
     }
   } else {
-    rows_.rules.recent.put(at, entries, found);
+    rules_.recent.put(at, entries, found);
   }
   return Stop::full;
 }
@@ -54,7 +54,7 @@ template <CallerChain::Way k_way, bool k_calls_push>
   Addr fp = fp_;
   void** out = next_;
   Addr highest = highest_lowest();
-  const Table::Entries entries = rows_.rules.table.entries();
+  const Table::Entries entries = rules_.table.entries();
   RulePlace callee = callee_;
   Stop stop = Stop::full;
   while (out != end_) {

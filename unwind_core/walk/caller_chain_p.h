@@ -92,11 +92,11 @@ class CallerChain {
 
   /// The caller uses the rule that was read, because the entry itself may belong to another address by now.
   [[gnu::hot, gnu::noinline]] Table::Found find(Addr at) noexcept {
-    return rows_.rules.table.find(at, [&](CallerRule rule) { return cipher(rule, at); });
+    return rules_.table.find(at, [&](CallerRule rule) { return cipher(rule, at); });
   }
   /// The ticket to take before this frame's row is looked for. `known` is the table's answer for its address.
   KeepTicket ticket(Addr at, const Table::Found& known) const noexcept {
-    return {at, rows_.changes.number(at, everywhere_), {}, callee_, known.number};
+    return {at, changes_.number(at, everywhere_), {}, callee_, known.number};
   }
   /// Moves `position` alone, by a rule of any kind.
   [[gnu::noinline]] Stop step_by(CallerRule rule, Position& position) noexcept;
@@ -127,10 +127,10 @@ class CallerChain {
   }
   /// Code of lasting modules has one version for all of the walk, where nothing was ever registered.
   std::uint64_t cipher(CallerRule rule, Addr at) noexcept {
-    if (!rows_.changes.may_count(at) && !rule.is_of_module()) [[likely]]
+    if (!changes_.may_count(at) && !rule.is_of_module()) [[likely]]
       return cipher_of_everywhere_;
     if (rule.is_of_module()) (void)rows_.module_of(at, module_);
-    return cipher(rule.kept_by(), rows_.changes.number(at, everywhere_));
+    return cipher(rule.kept_by(), changes_.number(at, everywhere_));
   }
   /// No stack is where addresses are so small that what a rule reads could be below 0.
   bool is_on_stack() const noexcept { return stack_.end() >= CallerRule::k_most_below_cfa; }
@@ -155,7 +155,9 @@ class CallerChain {
   std::size_t start_found_ = 0;
   const Arch& arch_ = space_.arch;
   const RowCache& rows_ = *space_.row_cache;
-  const std::uint64_t everywhere_ = rows_.changes.everywhere();
+  KeptRules& rules_ = rows_.rules;
+  const CodeChanges& changes_ = rows_.changes;
+  const std::uint64_t everywhere_ = changes_.everywhere();
   const std::uint64_t cipher_of_everywhere_ = Table::cipher(everywhere_);
   RulePlace callee_{};  // by which the walk came here
   ModuleVersion module_{};
