@@ -79,12 +79,13 @@ bool step_by_alike(CallerChain& chain, KeepTicket& ticket, NewRow& row) noexcept
 }
 
 /// Steps by the row of most code that is met for the first time: that of a lasting module, on which nothing was
-/// registered. What RowCache::find_new() would find is asked of the one source that knows it. Returns whether it has
-/// moved.
-[[gnu::hot, gnu::noinline]] bool step_by_usual(CallerChain& chain, const KeepTicket& ticket) noexcept {
+/// registered. What RowCache::find_new() would find is asked of the one source that knows it. `module` is the one met
+/// last, or null. Returns whether it has moved.
+[[gnu::hot, gnu::noinline]] bool step_by_usual(CallerChain& chain, const KeepTicket& ticket,
+                                               const Module*& module) noexcept {
   const RowCache& rows = chain.rows();
   if (!rows.tables_are_first || !rows.changes.is_new(ticket.at) || logs_rows()) return false;
-  const Module* const module = chain.space().modules.find_lasting(ticket.at);
+  if (!module || !module->text.contains(ticket.at)) module = chain.space().modules.find_lasting(ticket.at);
   CompactRow row;
   if (!module || !module->text.contains(ticket.at) || !find_usual_row(*module, ticket.at, rows.layout, row))
     return false;
@@ -94,9 +95,10 @@ bool step_by_alike(CallerChain& chain, KeepTicket& ticket, NewRow& row) noexcept
 }
 
 /// Full: it has moved. Outermost: the row says so, which needs no register. Unknown: the row does not help.
-[[gnu::hot]] Stop step_by_row(CallerChain& chain, const Table::Found& known, FrameRow& room) noexcept {
+[[gnu::hot]] Stop step_by_row(CallerChain& chain, const Table::Found& known, FrameRow& room,
+                              const Module*& module) noexcept {
   KeepTicket ticket = chain.ticket(chain.position().at, known);
-  if (!known.holds && step_by_usual(chain, ticket)) return Stop::full;
+  if (!known.holds && step_by_usual(chain, ticket, module)) return Stop::full;
   const RowCache& rows = chain.rows();
   NewRow row(room, &rows.layout);
   if (!known.holds && step_by_alike(chain, ticket, row)) return Stop::full;
@@ -109,9 +111,9 @@ bool step_by_alike(CallerChain& chain, KeepTicket& ticket, NewRow& row) noexcept
     rows.keep_end(ticket, lookup, row);
     return Stop::outermost;
   }
-  const ModuleVersion module = row.rule.is_of_module() ? RowCache::module_of(lookup) : ModuleVersion{};
-  return step_by_new(chain, ticket, row.rule, row.is_compact ? &row.compact : nullptr, module) ? Stop::full
-                                                                                               : Stop::unknown;
+  const ModuleVersion version = row.rule.is_of_module() ? RowCache::module_of(lookup) : ModuleVersion{};
+  return step_by_new(chain, ticket, row.rule, row.is_compact ? &row.compact : nullptr, version) ? Stop::full
+                                                                                                : Stop::unknown;
 }
 
 }  // namespace
@@ -119,8 +121,9 @@ bool step_by_alike(CallerChain& chain, KeepTicket& ticket, NewRow& row) noexcept
 [[gnu::hot]] Stop step_by_rows(CallerChain& chain) noexcept {
   Table::Found known = chain.find(chain.position().at);
   FrameRow room;
+  const Module* module = nullptr;
   do {
-    if (const Stop stop = step_by_row(chain, known, room); stop != Stop::full) return stop;
+    if (const Stop stop = step_by_row(chain, known, room, module); stop != Stop::full) return stop;
     known = chain.is_full() ? Table::Found{} : chain.find(chain.position().at);
   } while (!known.holds && !chain.is_full());
   return Stop::full;

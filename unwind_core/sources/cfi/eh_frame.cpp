@@ -75,10 +75,9 @@ constinit KnownCies known_cies;
 /// Finds and reads what linkers and compilers make of nearly everything. 0: the general way tells.
 [[gnu::hot, gnu::noinline]] Addr find_usual_fde(const Module& module, Addr pc, const Arch& arch,
                                                 CompactCode& code) noexcept {
-  FoundFde found;
-  const bool is_usual = search_eh_frame_hdr(module.eh_frame_hdr, pc, arch, found) &&
-                        read_known_fde(module.eh_segment, found.fde, known_cies, arch, code) && code.range.contains(pc);
-  return is_usual ? found.fde : 0;
+  const Addr fde = search_eh_frame_hdr(module.eh_frame_hdr, pc, arch);
+  const bool is_usual = fde != 0 && read_known_fde(module.eh_segment, fde, known_cies, arch, code);
+  return is_usual && code.range.contains(pc) ? fde : 0;
 }
 
 class EhFrameSource final : public FdeSource {

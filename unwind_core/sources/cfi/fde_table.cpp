@@ -193,11 +193,12 @@ bool step_back(const FdeTable& table, bool big_endian, std::span<const std::byte
                   [&](bool& readable, auto raw) { return read_pair_before(table, found, readable, raw); });
 }
 
-[[gnu::hot]] bool search_eh_frame_hdr(const SectionBytes& hdr, Addr pc, const Arch& arch, FoundFde& out) noexcept {
+[[gnu::hot]] Addr search_eh_frame_hdr(const SectionBytes& hdr, Addr pc, const Arch& arch) noexcept {
   EhFrameHdr parsed;
-  return parse_ordinary(hdr, hdr.bytes.size(), arch, parsed) &&
-         search_ordinary(parsed.table, pc,
-                         hdr.bytes.subspan(static_cast<std::size_t>(parsed.table.address - hdr.address)), out);
+  if (!parse_ordinary(hdr, hdr.bytes.size(), arch, parsed)) return 0;
+  const auto pairs = hdr.bytes.subspan(static_cast<std::size_t>(parsed.table.address - hdr.address));
+  FoundFde found;
+  return search_ordinary(parsed.table, pc, pairs, found) ? found.fde : 0;
 }
 
 Result<EhFrameHdr> parse_eh_frame_hdr(const SectionBytes& hdr, const Arch& arch) noexcept {

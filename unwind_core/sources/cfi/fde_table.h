@@ -67,8 +67,8 @@ Result<EhFrameHdr> parse_eh_frame_hdr(const SectionBytes& hdr, const Arch& arch)
 /// Reads the header by its first bytes alone; `size` is that of all.
 Result<EhFrameHdr> parse_eh_frame_hdr(const SectionBytes& hdr, std::uint64_t size, const Arch& arch) noexcept;
 /// Parses and searches at once what linkers make: .eh_frame_hdr with a table of signed words of 4 bytes, all of them in
-/// `hdr`. False: it is something else, or no pair is for `pc`.
-bool search_eh_frame_hdr(const SectionBytes& hdr, Addr pc, const Arch& arch, FoundFde& out) noexcept;
+/// `hdr`. Returns the FDE; 0: it is something else, or no pair is for `pc`.
+Addr search_eh_frame_hdr(const SectionBytes& hdr, Addr pc, const Arch& arch) noexcept;
 /// Bytes in front of the table, at most.
 inline constexpr std::size_t k_max_eh_frame_hdr = 4 + 2 * 10;
 
