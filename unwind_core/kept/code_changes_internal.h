@@ -77,10 +77,6 @@ class CodeChanges {
     return counters()[counter].load(std::memory_order_acquire) + everywhere;
   }
 
-  /// Whether nothing was ever counted there.
-  bool is_new(std::uint64_t pc) const noexcept {
-    return everywhere_.load(std::memory_order_acquire) == 0 && !may_count(pc);
-  }
   /// False: nothing counts there, and the number is everywhere().
   bool may_count(std::uint64_t pc) const noexcept { return sizes_at(pc) != 0; }
 

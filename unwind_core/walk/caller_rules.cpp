@@ -78,13 +78,13 @@ bool step_by_alike(CallerChain& chain, KeepTicket& ticket, NewRow& row) noexcept
   return true;
 }
 
-/// Steps by the row of most code that is met for the first time: that of a lasting module, on which nothing was
-/// registered. What RowCache::find_new() would find is asked of the one source that knows it. `module` is the one met
-/// last, or null. Returns whether it has moved.
+/// Steps by the row of most code that is met for the first time: that of a lasting module. What RowCache::find_new()
+/// would find is asked of the one source that knows it. `module` is the one met last, or null. Returns whether it has
+/// moved. Precondition: nothing was registered at the place (its ticket's `registrations` are 0).
 [[gnu::hot, gnu::noinline]] bool step_by_usual(CallerChain& chain, const KeepTicket& ticket,
                                                const Module*& module) noexcept {
   const RowCache& rows = chain.rows();
-  if (!rows.tables_are_first || !rows.changes.is_new(ticket.at) || logs_rows()) return false;
+  if (!rows.tables_are_first || logs_rows()) return false;
   if (!module || !module->text.contains(ticket.at)) module = chain.space().modules.find_lasting(ticket.at);
   CompactRow row;
   if (!module || !module->text.contains(ticket.at) || !find_usual_row(*module, ticket.at, rows.layout, row))
@@ -98,7 +98,7 @@ bool step_by_alike(CallerChain& chain, KeepTicket& ticket, NewRow& row) noexcept
 [[gnu::hot]] Stop step_by_row(CallerChain& chain, const Table::Found& known, FrameRow& room,
                               const Module*& module) noexcept {
   KeepTicket ticket = chain.ticket(chain.position().at, known);
-  if (!known.holds && step_by_usual(chain, ticket, module)) return Stop::full;
+  if (!known.holds && ticket.registrations == 0 && step_by_usual(chain, ticket, module)) return Stop::full;
   const RowCache& rows = chain.rows();
   NewRow row(room, &rows.layout);
   if (!known.holds && step_by_alike(chain, ticket, row)) return Stop::full;
