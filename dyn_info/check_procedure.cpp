@@ -181,16 +181,14 @@ Error tell_all(const unw_dyn_info_t& info, const CheckReport& report, const Arch
 }
 
 /// Error: the code does something else than the row at Error::at says, or ends there. `has_own_size`: an author of code
-/// has given the size, not a compiler.
-Status check_one(const unw_dyn_info_t& info, const Arch& arch, bool has_own_size) {
-  const PassedCode::Key key = PassedCode::key_of(info);
-  if (passed_code.has(key)) return Done{};
-  const CheckReport report = check(info);
+/// has given the size, not a compiler. `key`: of code that is registered alone.
+Status judge(const unw_dyn_info_t& info, const CheckReport& report, bool has_own_size, PassedCode::Key key) {
+  const Arch& arch = *host_arch();
   if (report.disagreed != 0) return tell_all(info, report, arch);
   const bool is_foreign = !report.foreign.empty();
   const AddrRange more = is_foreign ? report.foreign : report.padding;
   if (!has_own_size || more.empty()) {
-    if (!report.has_tables && more.empty()) passed_code.add(key);
+    if (!report.has_tables && more.empty() && key != 0) passed_code.add(key);
     return Done{};
   }
   Line mistake;
@@ -205,9 +203,7 @@ Status check_one(const unw_dyn_info_t& info, const Arch& arch, bool has_own_size
                           : "JITUNWIND_CHECK: the range takes padding along"};
 }
 
-}  // namespace
-
-CheckReport check(const unw_dyn_info_t& info) {
+CheckReport check_part(const unw_dyn_info_t& info, CheckedParts* parts) {
   const Arch& arch = *host_arch();
   MemoryWindow window;
   CfiContext context{arch};
@@ -216,13 +212,38 @@ CheckReport check(const unw_dyn_info_t& info) {
     context.data_base = info.gp;
     const Found found = find_own_fde(info, info.start_ip, arch, window, fde);
     const bool is_all = found && *found && fde.range.begin == info.start_ip && fde.range.end == info.end_ip;
-    if (is_all) return check(fde, context, k_memory);
+    if (is_all) return check(fde, context, k_memory, parts);
   }
   RowsOfProcedure rows(info, arch);
   const LsdaExtension data = lsda_extension(info);
   return check({arch, {info.start_ip, info.end_ip}, k_memory, data.lsda, data.landing_pad_base},
-               [&](Addr at, FrameRow& out) { return rows.row_at(at, out); });
+               [&](Addr at, FrameRow& out) { return rows.row_at(at, out); }, parts);
 }
+
+bool can_check(const unw_dyn_info_t& info) { return NodePool::can_bind(&info) && info.start_ip < info.end_ip; }
+
+Status check_one(const unw_dyn_info_t& info, bool has_own_size) {
+  const PassedCode::Key key = PassedCode::key_of(info);
+  return passed_code.has(key) ? Done{} : judge(info, check_part(info, nullptr), has_own_size, key);
+}
+
+/// Procedures that are registered together: some may be parts of others.
+std::vector<CheckReport> check_parts(std::span<unw_dyn_info_t* const> batch) {
+  CheckedParts parts;
+  std::vector<CheckReport> reports(batch.size());
+  const auto check_all = [&](auto is_due) {
+    for (std::size_t i = 0; i < batch.size(); ++i)
+      if (can_check(*batch[i]) && is_due(*batch[i])) reports[i] = check_part(*batch[i], &parts);
+  };
+  check_all([](const unw_dyn_info_t&) { return true; });
+  while (parts.begin_round())
+    check_all([&](const unw_dyn_info_t& info) { return parts.is_due({info.start_ip, info.end_ip}); });
+  return reports;
+}
+
+}  // namespace
+
+CheckReport check(const unw_dyn_info_t& info) { return check_part(info, nullptr); }
 
 void tell_mistake(AddrRange code, const char* name, std::string_view mistake, std::uint64_t instructions) noexcept {
   if (!told_mistakes.add(std::hash<std::string_view>()(mistake) | 1)) return;
@@ -236,15 +257,17 @@ void tell_mistake(AddrRange code, const char* name, std::string_view mistake, st
 
 Status check_registrations(std::span<unw_dyn_info_t* const> batch, Behind behind) noexcept {
   if (!host_arch()) return Done{};
-  for (const unw_dyn_info_t* di : batch) {
-    if (!NodePool::can_bind(di) || di->start_ip >= di->end_ip) continue;
-    try {
-      Status right = behind == Behind::nothing ? validate_one(*di, *host_arch()) : Done{};
-      if (right) right = check_one(*di, *host_arch(), behind == Behind::user_word);
+  const bool is_alone = batch.size() == 1, has_own_size = behind == Behind::user_word;
+  try {
+    const std::vector<CheckReport> reports = is_alone ? std::vector<CheckReport>() : check_parts(batch);
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      const unw_dyn_info_t& info = *batch[i];
+      if (!can_check(info)) continue;
+      Status right = behind == Behind::nothing ? validate_one(info, *host_arch()) : Done{};
+      if (right) right = is_alone ? check_one(info, has_own_size) : judge(info, reports[i], has_own_size, 0);
       if (!right && refuses_mistakes()) return right;
-    } catch (const std::bad_alloc&) {
-      continue;  // the registration itself says so, if it needs memory
     }
+  } catch (const std::bad_alloc&) {  // the registration itself says so, if it needs memory
   }
   return Done{};
 }

@@ -308,6 +308,42 @@ TEST(CheckedSwitch, IsFollowedByItsTable) {
             Lines{"0x1c: the row says cfa=rsp+24, but rsp is cfa-16, since the instruction at 0x0"});
 }
 
+/// The comparison is one of the register that the index was copied from, as clang writes it.
+TEST(CheckedSwitch, IsBoundedByACopyOfItsIndex) {
+  constexpr const char* k_copied = R"(
+    53                      push rbx
+    89 f8                   mov eax,edi
+    48 83 ff 01             cmp rdi,1
+    77 12                   ja +18
+    89 c0                   mov eax,eax
+    48 8d 15 ee 0f 00 00    lea rdx,[rip+0xfee]: 0x2000
+    48 63 04 82             movsxd rax,[rdx+rax*4]
+    48 01 d0                add rax,rdx
+    ff e0                   jmp rax
+    5b                      pop rbx
+    c3                      ret
+    31 db                   xor ebx,ebx
+    5b                      pop rbx
+    c3                      ret)";
+  const CheckReport wrong = check_text(arch::x86_64, k_copied,
+                                       "+0: cfa=rsp+8 ra=[cfa-8]\n+1: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n"
+                                       "+1c: cfa=rsp+8 ra=[cfa-8]\n+1d: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n"
+                                       "+1f: cfa=rsp+24 rbx=[cfa-16] ra=[cfa-8]\n+20: cfa=rsp+8 ra=[cfa-8]",
+                                       "1b f0 ff ff\n1d f0 ff ff");
+  EXPECT_EQ(findings_of(wrong, arch::x86_64),
+            Lines{"0x1f: the row says cfa=rsp+24, but rsp is cfa-16, since the instruction at 0x0"});
+}
+
+/// A third case, which never occurs, leads to the end of the code.
+TEST(CheckedSwitch, HasCasesThatNeverOccur) {
+  std::string three = k_switch;
+  three.replace(three.find("83 ff 01"), 8, "83 ff 02");
+  const CheckReport wrong =
+      check_text(arch::x86_64, three, k_wrong_rows_of_switch, "18 f0 ff ff\n1e f0 ff ff\n1a f0 ff ff");
+  EXPECT_EQ(findings_of(wrong, arch::x86_64),
+            Lines{"0x1c: the row says cfa=rsp+24, but rsp is cfa-16, since the instruction at 0x0"});
+}
+
 /// Switches of AArch64, of which only the second case changes x19. Its second instruction is at `wrong`.
 struct SwitchCase {
   const char* name;
@@ -421,7 +457,7 @@ TEST(CheckedSwitch, IsFollowedFromItsBranch) {
 
 /// A table that cannot be read, one that leads out of the code, and a comparison with more than it has.
 TEST(CheckedSwitch, IsUndecidedWithoutItsTable) {
-  for (const char* table : {"", "18 f0 ff ff", "18 f0 ff ff\n1e f0 ff ff"}) {
+  for (const char* table : {"", "18 f0 ff ff", "18 f0 ff ff\n1f f0 ff ff"}) {
     const CheckReport report = check_text(arch::x86_64, k_switch, k_wrong_rows_of_switch, table);
     EXPECT_EQ(report.verdict, Verdict::cannot_tell) << table;
     EXPECT_EQ(report.assumed, 1u) << table;

@@ -1,6 +1,8 @@
 // Input: a byte of options, the number of rows, then 4 bytes for each row, and code. Options: bits 0 and 1 the CPU,
-// bit 2: the second half of the code is its language-specific data, too. Tables of switches are in the code.
+// bit 2: the second half of the code is its language-specific data, too; bits 3 and 4: the number of parts in which the
+// code is checked, less 1. Tables of switches are in the code.
 // A row: the number of instruction units to the next one, and three bytes that choose its rules.
+#include <algorithm>
 #include <array>
 #include <numeric>
 #include <span>
@@ -93,8 +95,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   };
   const fuzz::MemoryLimit limit(64 * size);
   const Addr lsda = (data[0] & 4) != 0 ? k_code + bytes.size() / 2 : 0;
-  const CheckReport report = check({arch, code, memory, lsda}, row_at);
-  expect_sound(report, code);
-  for (const CheckFinding& finding : report.findings) (void)text(finding, arch);
+  const std::size_t count_of_parts = (data[0] >> 3 & 3) + std::size_t{1}, part_size = bytes.size() / count_of_parts + 1;
+  CheckedParts parts;
+  unsigned rounds = 0;
+  do {
+    for (Addr begin = code.begin; begin < code.end; begin += part_size) {
+      const AddrRange part{begin, std::min<Addr>(begin + part_size, code.end)};
+      if (rounds != 0 && !parts.is_due(part)) continue;
+      const CheckReport report = check({arch, part, memory, lsda}, row_at, count_of_parts == 1 ? nullptr : &parts);
+      expect_sound(report, part);
+      for (const CheckFinding& finding : report.findings) (void)text(finding, arch, part.begin);
+    }
+    fuzz::check(++rounds < 10, "it ends");
+  } while (parts.begin_round());
   return 0;
 }

@@ -155,6 +155,29 @@ at_\name:
         ret
         end return_address_elsewhere
 
+        // Two parts of a procedure, of which the second one is entered with the frame of the first.
+        function split
+        pushq   %rbx
+        .cfi_def_cfa_offset 16
+        .cfi_offset %rbx, -16
+        testq   %rdi, %rdi
+        je      cold_part
+        popq    %rbx
+        .cfi_def_cfa_offset 8
+        ret
+        end split
+
+        function cold_part
+        .cfi_def_cfa_offset 24
+        .cfi_offset %rbx, -16
+        wrong   cold_part
+        movq    %rdi, %rbx
+        popq    %rbx
+        .cfi_def_cfa_offset 8
+        .cfi_same_value %rbx
+        ret
+        end cold_part
+
         // Nothing in the code tells what SP becomes.
         function undecided
         movq    (%rdi), %rsp

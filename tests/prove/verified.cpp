@@ -108,6 +108,7 @@ class Mutants final : public jitunwind::jitstack::CodeVisitor {
  public:
   explicit Mutants(const jitunwind::jitstack::DescribedSource& source) : source_(source) {}
   void begin_module(const std::string&, std::uint64_t) override {}
+  void end_parts() override {}
   void visit_broken(Addr, const char*) override {}
 
   /// A wrong rule cannot be noticed if its row was taken for what the code does: one at the entry, or behind a call

@@ -46,11 +46,21 @@ class SwitchRegisters {
   void bound(bool is_at_most, bool is_less) noexcept {
     for (SwitchValue& known : registers_)
       if (known.is != SwitchValue::Is::address) known = {};
-    if (compared_ && (is_at_most || is_less))
-      registers_[compared_->code] = SwitchValue::bounded(compared_->number + (is_at_most ? 1 : 0));
+    if (!compared_ || !(is_at_most || is_less)) return;
+    const unsigned origin = origins_[compared_->code];
+    for (unsigned code = 0; code < k_count; ++code)
+      if (code == compared_->code || (origin != 0 && origins_[code] == origin))
+        registers_[code] = SwitchValue::bounded(compared_->number + (is_at_most ? 1 : 0));
+  }
+  /// Both registers have the same value.
+  void copy(unsigned to, unsigned from) noexcept {
+    if (origins_[from] == 0) origins_[from] = ++last_origin_;
+    origins_[to] = origins_[from];
   }
 
   std::array<SwitchValue, k_count> registers_{};
+  std::array<unsigned, k_count> origins_{};  // registers with one number are copies; 0: of none
+  unsigned last_origin_ = 0;
   std::optional<SwitchBound> compared_;
 };
 

@@ -31,10 +31,15 @@ class X86SwitchRegisters : SwitchRegisters<16> {
     if (p.map == Map::one_byte && !p.is_vector && compare(p)) return;
     const bool may_be_known = i.effect == Effect::none || i.effect == Effect::set;
     const Known made = may_be_known ? value_of(p, at + i.length) : Known{};
-    if (i.effect == Effect::call || !i.goes_on()) registers_ = {};
+    if (i.effect == Effect::call || !i.goes_on()) registers_ = {}, origins_ = {};
+    const bool copies = may_be_known && is_copy(p);
     for (unsigned code = 0; code < registers_.size(); ++code)
-      if (writes(i, x86_64_general(code))) registers_[code] = {};
+      if (writes(i, x86_64_general(code))) {
+        registers_[code] = {};
+        if (!(copies && p.reg == p.rm)) origins_[code] = 0;
+      }
     if (made.is != Is::other) registers_[target_] = made;
+    if (copies) p.opcode == 0x89 ? copy(p.rm, p.reg) : copy(p.reg, p.rm);
   }
 
  private:
@@ -46,6 +51,11 @@ class X86SwitchRegisters : SwitchRegisters<16> {
     return (i.written >> place_of(reg) & 1) != 0 || (names && i.effect != Effect::store && i.effect != Effect::push);
   }
 
+  /// mov between registers of 4 or 8 bytes. Compilers compare either with a small number.
+  static bool is_copy(const Parts& p) noexcept {
+    const bool moves = p.map == Map::one_byte && !p.is_vector && (p.opcode == 0x89 || p.opcode == 0x8b);
+    return moves && p.is_register() && !p.operand_size;
+  }
   /// mov, lea, movzx and movsx, which stand between the comparison and its branch as well.
   static bool keeps_flags(const Parts& p) noexcept {
     const unsigned op = p.opcode;

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "jitunwind/unwind_core/check/code_paths_p.h"
+#include "jitunwind/unwind_core/check/code_ways_p.h"
 #include "jitunwind/unwind_core/check/known_jumps_p.h"
 #include "jitunwind/unwind_core/rows/row_text.h"
 
@@ -141,7 +142,9 @@ class Report {
       const std::string place = in_register ? name_of(arch, in_place ? out.reg : rule.reg) : std::string("that word");
       out.code_does = place + text_of(seen, !in_register);
     }
-    if (seen.since != 0) out.cause = code_.range.begin + seen.since - 1;
+    // It may be in another part.
+    if (seen.since != 0)
+      out.cause = code_.range.begin + static_cast<Addr>(std::int64_t{static_cast<std::int32_t>(seen.since - 1)});
     for (const RegisterInfo& info : arch.registers)
       if ((judgement.also & machine_.bit_of(info.dwarf)) != 0) out.also.push_back(info.dwarf);
   }
@@ -197,23 +200,31 @@ const char* reason_text(CannotTell reason) noexcept {
   return k_texts[static_cast<std::size_t>(reason)];
 }
 
-CheckReport check(const CheckedCode& code, const RowAt& rows) {
+CheckedParts::CheckedParts() : ways_(std::make_unique<Ways>()) {}
+CheckedParts::~CheckedParts() = default;
+bool CheckedParts::begin_round() { return ways_->begin_round(); }
+bool CheckedParts::is_due(AddrRange part) const noexcept { return ways_->is_due(part); }
+
+CheckReport check(const CheckedCode& code, const RowAt& rows, CheckedParts* parts) {
   const Machine machine(code.arch);
   Report report(code, machine, rows);
   if (!can_check(code.arch)) return report.nothing(code.range, CannotTell::other_cpu);
   if (code.range.empty()) return report.nothing(code.range, CannotTell::no_row);
   if (code.range.end - code.range.begin > k_most_code) return report.nothing(code.range, CannotTell::too_long);
+  ClaimedRows claimed(machine, code.range);
+  claimed.read(rows, 1);
+  const bool begins_as_entry = claimed.is_entry_row(claimed[0]);
+  if (parts && parts->ways_->waits(code.range, begins_as_entry)) return {};
   const CodeBytes bytes(code);
   if (bytes.bytes().empty()) return report.nothing(code.range, CannotTell::unreadable);
-  ClaimedRows claimed(machine, code.range);
-  claimed.read(rows);
+  claimed.read(rows, code.range.size());
   const KnownJumps jumps(code);
-  CodePaths paths(machine, code.range, bytes.bytes(), claimed, jumps);
-  paths.follow_all();
+  CodePaths paths(machine, code.range, bytes.bytes(), claimed, jumps, parts ? parts->ways_.get() : nullptr);
+  paths.follow_all(begins_as_entry);
   return report.make(paths, claimed);
 }
 
-CheckReport check(const Fde& fde, const CfiContext& context, const Memory& memory) {
+CheckReport check(const Fde& fde, const CfiContext& context, const Memory& memory, CheckedParts* parts) {
   FrameRow next;
   FdeRows all(fde, context, next);
   Addr end = fde.range.begin;
@@ -232,14 +243,15 @@ CheckReport check(const Fde& fde, const CfiContext& context, const Memory& memor
   };
   MemoryWindow window;
   const Result<Addr> lsda = resolve(fde.lsda, context.arch, memory, window);
-  return check({context.arch, fde.range, memory, lsda ? *lsda : 0}, row_of);
+  return check({context.arch, fde.range, memory, lsda ? *lsda : 0}, row_of, parts);
 }
 
 std::string text(const CheckFinding& finding, const Arch& arch, Addr start) {
   const auto hex = [start](Addr address) {
     std::array<char, 20> at;
-    std::snprintf(at.data(), at.size(), "%s0x%llx", start == 0 ? "" : "+",
-                  static_cast<unsigned long long>(address - start));
+    const bool is_before = address < start;  // in another part
+    std::snprintf(at.data(), at.size(), "%s0x%llx", start == 0 ? "" : is_before ? "-" : "+",
+                  static_cast<unsigned long long>(is_before ? start - address : address - start));
     return std::string(at.data());
   };
   std::string out = hex(finding.range.begin) + ": ";

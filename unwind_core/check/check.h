@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -97,12 +98,35 @@ struct CheckReport {
   static constexpr std::size_t k_most_findings = 64;
 };
 
+/// Code that is described in parts, each of which is checked by itself, and the ways from one part into another: direct
+/// jumps, calls, and landing pads of calls. Checks of all parts record them. Parts into which more ways lead than were
+/// known are due in the next round: they are checked again, and their rows are compared with the states that the ways
+/// bring there. Parts that do not begin with the row of a call are due in any case: their first report is empty.
+class CheckedParts {
+ public:
+  CheckedParts();
+  ~CheckedParts();
+  CheckedParts(const CheckedParts&) = delete;
+  CheckedParts& operator=(const CheckedParts&) = delete;
+
+  /// Ends a round of checks. True: there are parts that are due. After some rounds there are none.
+  bool begin_round();
+  bool is_due(AddrRange part) const noexcept;
+
+  class Ways;
+
+ private:
+  friend CheckReport check(const CheckedCode& code, const RowAt& rows, CheckedParts* parts);
+  std::unique_ptr<Ways> ways_;
+};
+
 /// Compares all rows of the code. Nothing is executed, and the bytes may be anything; code of more than 4 MiB is not
 /// followed. The time is proportional to the size of the code, the memory to 8 bytes for each of its bytes and some
-/// hundreds for each target of a jump. Allocates; throws std::bad_alloc.
-CheckReport check(const CheckedCode& code, const RowAt& rows);
+/// hundreds for each target of a jump, and 1 KiB for each way with a frame into other code. `parts`: the code is one of
+/// them. Allocates; throws std::bad_alloc.
+CheckReport check(const CheckedCode& code, const RowAt& rows, CheckedParts* parts = nullptr);
 /// Compares the rows of one FDE.
-CheckReport check(const Fde& fde, const CfiContext& context, const Memory& memory);
+CheckReport check(const Fde& fde, const CfiContext& context, const Memory& memory, CheckedParts* parts = nullptr);
 
 /// A text such as "0x401036: the row says cfa=rsp+24, but rsp is cfa-16, since the instruction at 0x401034". If the
 /// code's first address is given, places are told as offsets from there, "+0x36". Allocates.

@@ -33,12 +33,13 @@ constexpr unsigned k_most_of_switch = 64;
 }  // namespace
 
 CodePaths::CodePaths(const Machine& machine, AddrRange code, std::span<const std::byte> bytes, const ClaimedRows& rows,
-                     const KnownJumps& jumps)
+                     const KnownJumps& jumps, CheckedParts::Ways* ways)
     : machine_(machine),
       code_(code),
       bytes_(bytes),
       rows_(rows),
       jumps_(jumps),
+      ways_(ways),
       shapes_(bytes.size()),
       head_at_(bytes.size(), k_no_head),
       read_at_(bytes.size() < 0xffff ? bytes.size() : 0),
@@ -84,7 +85,7 @@ void CodePaths::find_heads() {
       table_jumps_.push_back({at, 0, 0});
     at = behind;
   }
-  jumps_.visit_pads([&](std::uint32_t pad) { count += mark_head(code_.begin + pad); });
+  jumps_.visit_pads([&](Addr pad) { count += mark_head(pad); });
   std::erase_if(table_jumps_, [this](TableJump& jump) { return !find_targets(jump); });
   heads_.reserve(count);
 }
@@ -219,10 +220,10 @@ void CodePaths::flow(Path& path, std::uint32_t to) {
 
 void CodePaths::jump(Path& path, const MachineInstruction& i) {
   if (i.target == 0) return jump_by_table(path);
-  if (!code_.contains(i.target)) return;
+  path.called = k_no_head;  // the jump is no padding
+  if (!code_.contains(i.target)) return leave(path, i.target, path.at, false);
   const auto target = static_cast<std::uint32_t>(i.target - code_.begin);
   if (target >= bytes_.size()) return;
-  path.called = k_no_head;  // the jump is no padding
   const bool tells_sp = i.condition == MachineInstruction::If::equal && path.equal != k_no_reg;
   if (!tells_sp && !path.values.may_have_popped()) return flow(path, target);
   Path there = path;
@@ -254,14 +255,38 @@ void CodePaths::jump_by_table(Path& path) {
 
 /// The callee may have ended by an exception. Calls that cannot are among those of a landing pad as well, with other
 /// frames.
-void CodePaths::land(const Path& path, std::uint32_t pad) {
-  if (pad == 0 || pad >= bytes_.size()) return;
+void CodePaths::land(const Path& path, Addr pad, std::uint32_t from) {
+  if (pad == 0) return;
+  if (!code_.contains(pad)) return leave(path, pad, from, true);
+  const auto offset = static_cast<std::uint32_t>(pad - code_.begin);
+  if (offset >= bytes_.size()) return;
   Path there = path;
   there.called = k_no_head;
-  const std::uint32_t row = rows_.index_at(pad);
+  const std::uint32_t row = rows_.index_at(offset);
   settle(there, rows_[row]);
-  if (judge(there, row).verdict == Verdict::agrees) return flow(there, pad);
-  missed_.insert_or_assign(pad, Missed{there, heads_[path.head].turn});
+  if (judge(there, row).verdict == Verdict::agrees) return flow(there, offset);
+  missed_.insert_or_assign(offset, Missed{there, heads_[path.head].turn});
+}
+
+/// What was assumed, or is not what this code's own row says, proves nothing elsewhere.
+void CodePaths::leave(const Path& path, Addr target, std::uint32_t from, bool is_pad) {
+  constexpr std::size_t k_most = 4096;
+  if (!ways_ || path.is_assumed || path.judgement.verdict != Verdict::agrees) return;
+  if (!is_pad && path.values.is_call_frame(machine_)) return ways_->add_call(target);
+  if (exits_.size() < k_most) exits_.insert_or_assign(from, CheckedParts::Ways::Way{target, is_pad, path.values});
+}
+
+/// Other code leads there. It is a head that nothing leads to.
+void CodePaths::enter(const CheckedParts::Ways::Way& way) {
+  const auto offset = static_cast<std::uint32_t>(way.target - code_.begin);
+  if (offset >= bytes_.size()) return;
+  if (heads_.empty()) heads_.push_back({.offset = k_no_head, .is_assumed = false, .waits = true, .values = way.values});
+  shapes_[offset] |= k_is_head;
+  Path path{0, offset, way.values, false};
+  if (way.is_pad)
+    land(path, way.target, offset);
+  else
+    flow(path, offset);
 }
 
 /// A landing pad must have the frame of one of its calls at least.
@@ -311,7 +336,8 @@ bool CodePaths::step(Path& path) {
   if (i.effect == Effect::call) {
     keep_candidate(path.values);
     path.called = row_;
-    land(path, jumps_.pad_of(at + i.length - 1));
+    if (ways_ && i.target != 0 && !path.is_assumed && !code_.contains(i.target)) ways_->add_call(i.target);
+    land(path, jumps_.pad_of(at + i.length - 1), at);
   } else if (!i.pads) {
     path.called = k_no_head;
   }
@@ -439,14 +465,25 @@ std::uint32_t CodePaths::judged_end() const noexcept {
   return last == 0 ? 0 : last - 1 + std::max<std::uint32_t>(length_at(last - 1), machine_.arch.unit);
 }
 
-void CodePaths::follow_all() {
+/// If the first row is not that of a call, and no way from elsewhere is known to lead there, it is taken at its word.
+void CodePaths::begin(bool is_entry) {
+  if (ways_) {
+    ways_->visit_ways_into(code_, machine_, [this](const CheckedParts::Ways::Way& way) { enter(way); });
+  }
+  if (is_entry) add_head(0, CodeValues::at_entry(machine_), false);
+  work();
+  for (const auto& [from, way] : exits_) ways_->add(way, code_.begin, machine_);
+  const bool has_begun = judged_ != 0 && (read(0).pads || (shapes_[0] & k_seen) != 0);
+  if (is_entry || has_begun) return;
+  ++assumed_;
+  add_head(0, rows_.values_of(rows_[0]), judged_ != 0);
+  work();
+}
+
+void CodePaths::follow_all(bool begins_as_entry) {
   find_heads();
   if (bytes_.empty()) return;
-  const RowClaims& first = rows_[0];
-  const bool is_entry = rows_.is_entry_row(first);
-  if (!is_entry) ++assumed_;
-  add_head(0, is_entry ? CodeValues::at_entry(machine_) : rows_.values_of(first), false);
-  work();
+  begin(begins_as_entry);
   const std::uint32_t reached_end = judged_end();
   assume_unreached();
   find_foreign(reached_end);

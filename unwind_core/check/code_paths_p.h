@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "jitunwind/unwind_core/check/code_ways_p.h"
 #include "jitunwind/unwind_core/check/known_jumps_p.h"
 #include "jitunwind/unwind_core/check/row_claims_p.h"
 
@@ -14,11 +15,12 @@ namespace jitunwind::check_code {
 
 class CodePaths {
  public:
-  /// `bytes` are the code; it may be shorter if the rest cannot be read.
+  /// `bytes` are the code; it may be shorter if the rest cannot be read. `ways`: between it and other code; null: they
+  /// are not asked for.
   CodePaths(const Machine& machine, AddrRange code, std::span<const std::byte> bytes, const ClaimedRows& rows,
-            const KnownJumps& jumps);
+            const KnownJumps& jumps, CheckedParts::Ways* ways);
 
-  void follow_all();
+  void follow_all(bool begins_as_entry);
   std::uint32_t assumed() const noexcept;
 
   /// Visits each instruction that was judged in order: (offset, note or null).
@@ -97,7 +99,10 @@ class CodePaths {
   void flow(Path& path, std::uint32_t to);
   void jump(Path& path, const MachineInstruction& i);
   void jump_by_table(Path& path);
-  void land(const Path& path, std::uint32_t pad);
+  void land(const Path& path, Addr pad, std::uint32_t from);
+  void leave(const Path& path, Addr target, std::uint32_t from, bool is_pad);
+  void begin(bool is_entry);
+  void enter(const CheckedParts::Ways::Way& way);
   void land_missed();
   void follow_waiting();
   void add_head(std::uint32_t offset, const CodeValues& values, bool is_assumed);
@@ -116,6 +121,8 @@ class CodePaths {
   std::span<const std::byte> bytes_;
   const ClaimedRows& rows_;
   const KnownJumps& jumps_;
+  CheckedParts::Ways* const ways_;
+  std::map<std::uint32_t, CheckedParts::Ways::Way> exits_;  // by jump or call
   std::vector<std::uint8_t> shapes_;    // by offset
   std::vector<std::uint32_t> head_at_;  // by offset
   std::vector<std::uint16_t> read_at_;  // by offset: the number of an instruction in read_; empty for much code

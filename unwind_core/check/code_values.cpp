@@ -301,6 +301,24 @@ bool CodeValues::same_frame_as(const CodeValues& other, const Machine& machine) 
   return true;
 }
 
+bool CodeValues::is_call_frame(const Machine& machine) const noexcept {
+  for (std::uint32_t places = machine.preserved; places != 0; places &= places - 1) {
+    const auto place = static_cast<Place>(std::countr_zero(places));
+    if (!registers_[place].is_entry(place)) return false;
+  }
+  for (std::uint32_t places = machine.passed; places != 0; places &= places - 1)
+    if (registers_[static_cast<std::size_t>(std::countr_zero(places))].is_address()) return false;
+  const Arch& arch = machine.arch;
+  const Value ra = arch.ra_in_memory ? word_at(Value::Base::cfa, arch.entry_ra) : registers_[machine.ra];
+  return registers_[machine.sp].is_cfa(-arch.entry_cfa) && ra.is_entry(machine.ra) && signature_ == Signature::none;
+}
+
+void CodeValues::count_from(std::uint32_t distance) noexcept {
+  const auto count = [distance](Value& value) { value.since += value.since == 0 ? 0 : distance; };
+  std::ranges::for_each(registers_, count);
+  for (std::size_t i = 0; i < count_; ++i) count(slots_[i].value);
+}
+
 bool CodeValues::merge_slots(const CodeValues& other) noexcept {
   bool changed = false;
   Value differs = Value::unknown();

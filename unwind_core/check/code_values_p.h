@@ -106,6 +106,11 @@ class CodeValues {
   bool returns_elsewhere(const Machine& machine) const noexcept;
   /// Whether both have the same frame: SP, registers that calls preserve, and memory.
   bool same_frame_as(const CodeValues& other, const Machine& machine) const noexcept;
+  /// Whether the frame is that of a procedure's entry, and no other register has an address in it: a jump calls another
+  /// procedure.
+  bool is_call_frame(const Machine& machine) const noexcept;
+  /// Counts the places of instructions from one that is so many bytes before. They are counted modulo 2^32.
+  void count_from(std::uint32_t distance) noexcept;
   /// Keeps what both states agree on. True: this one has changed.
   bool merge(const CodeValues& other) noexcept;
 

@@ -51,23 +51,23 @@ void KnownJumps::read_sites(std::span<const std::byte> table, Addr at, std::uint
   }
 }
 
-/// Sites ascend, and are in the code. Their pads may be in another part of the procedure, with a description of its
-/// own.
+/// Sites ascend, and are in the code. Their pads may be in another part of the procedure.
 bool KnownJumps::add_site(Addr begin, Addr size, Addr pad) {
   const AddrRange& range = code_.range;
   const Addr least = range.begin + (sites_.empty() ? 0 : sites_.back().end);
   if (begin < least || begin > range.end || size > range.end - begin) return false;
   const auto offset = [&](Addr address) { return static_cast<std::uint32_t>(address - range.begin); };
-  sites_.push_back({offset(begin), offset(begin + size), range.contains(pad) ? offset(pad) : 0});
+  sites_.push_back({offset(begin), offset(begin + size), pad});
   return true;
 }
 
-std::uint32_t KnownJumps::pad_of(std::uint32_t offset) const noexcept {
+Addr KnownJumps::pad_of(std::uint32_t offset) const noexcept {
   const auto behind = std::ranges::upper_bound(sites_, offset, {}, &Site::begin);
   return behind != sites_.begin() && offset < behind[-1].end ? behind[-1].pad : 0;
 }
 
-/// A table with a distance that leads out of the code is not that of the jump.
+/// A table with a distance that leads out of the code is not that of the jump. Compilers let the cases that never occur
+/// lead to its end.
 bool KnownJumps::add_targets(std::span<const CodePiece> way, std::vector<std::uint32_t>& out) const {
   const JumpTable table = read_jump_table(code_.arch, way);
   const std::size_t size = std::size_t{table.count} * table.entry_size;
@@ -79,6 +79,7 @@ bool KnownJumps::add_targets(std::span<const CodePiece> way, std::vector<std::ui
     const auto entry =
         table.is_signed ? static_cast<Addr>(reader.signed_of(table.entry_size)) : reader.unsigned_of(table.entry_size);
     const Addr target = table.base + (entry << table.shift);
+    if (target == code_.range.end) continue;
     if (!code_.range.contains(target)) return out.resize(before), false;
     out.push_back(static_cast<std::uint32_t>(target - code_.range.begin));
   }

@@ -10,15 +10,15 @@
 
 namespace jitunwind::check_code {
 
-/// Everything is told by offsets in the code.
+/// All but landing pads is told by offsets in the code.
 class KnownJumps {
  public:
   /// Reads the landing pads of the code's language-specific data. Data of which not all can be right has none.
   explicit KnownJumps(const CheckedCode& code);
 
-  /// The landing pad of the call whose last byte is there; 0: there is none in the code.
-  std::uint32_t pad_of(std::uint32_t offset) const noexcept;
-  /// Calls visit(offset) for each landing pad.
+  /// The landing pad of the call whose last byte is there; 0: there is none. It may be in another part of the procedure.
+  Addr pad_of(std::uint32_t offset) const noexcept;
+  /// Calls visit(address) for each landing pad.
   template <class Visitor>
   void visit_pads(Visitor visitor) const {
     for (const Site& site : sites_)
@@ -29,7 +29,8 @@ class KnownJumps {
 
  private:
   struct Site {
-    std::uint32_t begin, end, pad;
+    std::uint32_t begin, end;
+    Addr pad;
   };
   void read_sites(std::span<const std::byte> table, Addr at, std::uint8_t encoding, Addr base);
   bool add_site(Addr begin, Addr size, Addr pad);

@@ -36,10 +36,10 @@ bool ClaimedRows::are_equal(std::uint32_t a, std::uint32_t b) const noexcept {
                     one.signature == other.signature && std::ranges::equal(claims_of(one), claims_of(other)));
 }
 
-void ClaimedRows::read(const RowAt& rows) {
-  const auto size = static_cast<std::uint32_t>(code_.end - code_.begin);
+void ClaimedRows::read(const RowAt& rows, Addr up_to) {
+  const auto size = static_cast<std::uint32_t>(code_.size());
   FrameRow row;
-  for (std::uint32_t at = 0; at < size;) {
+  for (std::uint32_t at = rows_.empty() ? 0 : rows_.back().end; at < up_to;) {
     const Addr address = code_.begin + at;
     row.range = {};
     const Found found = rows(address, row);

@@ -52,7 +52,8 @@ class ClaimedRows {
  public:
   ClaimedRows(const Machine& machine, AddrRange code) noexcept : machine_(machine), code_(code) {}
 
-  void read(const RowAt& rows);
+  /// Reads on until the rows cover the first `size` bytes of the code.
+  void read(const RowAt& rows, Addr size);
   /// Never beyond the last: there is a row, perhaps an empty one, for every offset in the code.
   std::uint32_t index_at(std::uint32_t offset) const noexcept;
   const RowClaims& operator[](std::uint32_t index) const noexcept { return rows_[index]; }

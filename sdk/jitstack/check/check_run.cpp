@@ -1,6 +1,7 @@
 // Checks what describes the code of processes, core files and files, module by module.
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <vector>
 
 #include "jitunwind/sdk/jitstack/check/check_output_p.h"
@@ -36,9 +37,36 @@ class Checker final : public CodeVisitor {
     if (progress_.is_due())
       progress_.show((module_.empty() ? "JIT" : escaped(module_)) + ", " + std::to_string(done * 100 / size_) + " %, " +
                      std::to_string(tally_.all()) + " descriptions");
+    checked_.push_back({code, check_part(code)});
+  }
+
+  void end_parts() override {
+    while (parts_->begin_round())
+      for (auto& [code, report] : checked_)
+        if (parts_->is_due(code.code)) report = check_part(code);
+    parts_.emplace();
+    for (const auto& [code, report] : checked_) show(code, report);
+    checked_.clear();
+  }
+
+  void visit_broken(Addr, const char*) override {
+    ++tally_.undecided;
+    ++tally_.broken;
+  }
+
+ private:
+  struct Checked {
+    DescribedCode code;
+    CheckReport report;
+  };
+
+  CheckReport check_part(const DescribedCode& code) {
     const RowAt find_row = [this](Addr at, FrameRow& out) { return source_.find_row(at, out); };
-    const CheckReport report = code.fde ? check(*code.fde, *code.context, source_.memory())
-                                        : check({source_.arch(), code.code, source_.memory()}, find_row);
+    return code.fde ? check(*code.fde, *code.context, source_.memory(), &*parts_)
+                    : check({source_.arch(), code.code, source_.memory()}, find_row, &*parts_);
+  }
+
+  void show(const DescribedCode& code, const CheckReport& report) {
     SeenProcedure procedure{"", code.code, report.verdict, {}, report.has_more_findings};
     bool has_wrong = report.has_more_findings;
     for (const CheckFinding& finding : report.findings) {
@@ -56,12 +84,6 @@ class Checker final : public CodeVisitor {
     output_.procedure(procedure);
   }
 
-  void visit_broken(Addr, const char*) override {
-    ++tally_.undecided;
-    ++tally_.broken;
-  }
-
- private:
   void count(const CheckReport& report, Verdict verdict) {
     tally_.assumed += report.assumed;
     tally_.agree += verdict == Verdict::agrees;
@@ -129,6 +151,8 @@ class Checker final : public CodeVisitor {
   MemoryWindow window_;
   std::string module_;
   std::uint64_t size_ = 1;
+  std::optional<CheckedParts> parts_{std::in_place};
+  std::vector<Checked> checked_;
   Tally tally_;
   bool is_open_ = false;
   bool disagrees_ = false;

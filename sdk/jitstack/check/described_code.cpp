@@ -62,8 +62,9 @@ class TargetVisit {
       }
       if (!*more) break;
       if (fde.range.empty()) continue;
-      visitor_.visit({fde.range, &fde, &context}, fde.address - section.address);
+      visitor_.visit({fde.range, fde, &context}, fde.address - section.address);
     }
+    visitor_.end_parts();
   }
 
   /// Copies all that is mapped from there on. The terminator ends the section before.
@@ -85,13 +86,14 @@ class TargetVisit {
     std::set<Addr> visited;
     for (const AddrRange& range : code) {
       const auto visit = [&](const AddrRange& procedure) {
-        if (visited.insert(procedure.begin).second) visitor_.visit({procedure, nullptr, nullptr}, done);
+        if (visited.insert(procedure.begin).second) visitor_.visit({procedure}, done);
       };
       if (!for_each_procedure(
               range, misses, [this](Addr at) { return procedure_at(at); }, visit))
-        return;
+        break;
       done += range.size();
     }
+    visitor_.end_parts();
   }
 
   AddrRange procedure_at(Addr at) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "jitunwind/sdk/target.h"
@@ -12,10 +13,10 @@
 
 namespace jitunwind::jitstack {
 
-/// Code with one description. It is valid during the visit.
+/// Code with one description. It is valid until CodeVisitor::end_parts().
 struct DescribedCode {
   AddrRange code{};
-  const Fde* fde = nullptr;             ///< null: DescribedSource::find_row() has its rows
+  std::optional<Fde> fde{};             ///< none: DescribedSource::find_row() has its rows
   const CfiContext* context = nullptr;  ///< of the FDE
 };
 
@@ -25,6 +26,8 @@ class CodeVisitor {
   /// be visited, in the unit of `done`.
   virtual void begin_module(const std::string& path, std::uint64_t size) = 0;
   virtual void visit(const DescribedCode& code, std::uint64_t done) = 0;
+  /// All code since the last call, or since the module began, is described together: parts of it may jump into others.
+  virtual void end_parts() = 0;
   /// An entry at `at` that cannot be read; what: static.
   virtual void visit_broken(Addr at, const char* what) = 0;
 
@@ -32,7 +35,7 @@ class CodeVisitor {
   ~CodeVisitor() = default;
 };
 
-/// A target or file that can be checked. During a visit it answers for the code that is visited.
+/// A target or file that can be checked. Before end_parts() it answers for the code that was visited.
 class DescribedSource {
  public:
   virtual ~DescribedSource() = default;

@@ -60,8 +60,9 @@ class DumpSource final : public DescribedSource {
     };
     std::uint64_t misses = k_most_misses;
     (void)for_each_procedure(code_, misses, find, [this](const AddrRange& procedure) {
-      visitor_->visit({procedure, nullptr, nullptr}, done_);
+      visitor_->visit({procedure}, done_);
     });
+    visitor_->end_parts();
   }
 
   std::string path_;
