@@ -88,8 +88,7 @@ class ProcedureBuilder {
   // Idioms that build the frame.
 
   /// push reg, saving the caller's value of reg. push(at) is for any other value: an argument, a scratch register, a
-  /// register that was saved before. A push of SP saves no register: it stores SP before the push. Marks take less time
-  /// than a call of this function, and of pop(), would.
+  /// register that was saved before. A push of SP saves no register: it stores SP before the push.
   [[gnu::always_inline]] ProcedureBuilder& push(Instruction at, Reg reg) requires(Cpu::k_has_push) {
     if (reg.dwarf() == arch().sp) return instruction(idiom("push", {reg.dwarf()}), at, {add_sp(-word())});
     return instruction(idiom("push", {reg.dwarf()}), at, {add_sp(-word()), Directive::spill_sp_rel(reg.dwarf(), 0)});
@@ -390,7 +389,8 @@ class ProcedureBuilder {
                      std::optional<std::int64_t> number = {}) {
     return {name, regs, number};
   }
-  ProcedureBuilder& instruction(const Idiom& idiom, Instruction at, std::initializer_list<Directive> directives) {
+  [[gnu::always_inline]] ProcedureBuilder& instruction(const Idiom& idiom, Instruction at,  // a call takes longer
+                                                       std::initializer_list<Directive> directives) {
     return recorder_.instruction(idiom, at, directives), *this;
   }
   Recorder recorder_;

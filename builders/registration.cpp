@@ -64,6 +64,12 @@ struct Plan {
         insn_count(marks.insn_count()) {
     if (its_code.lsda != 0) facts.lsda = its_code.lsda;
   }
+  Plan(const ReadyDirectives& directives, const Code& its_code)
+      : code(its_code),
+        name(its_code.name),
+        facts{directives.personality, its_code.lsda, 0},
+        ops(directives.ops),
+        insn_count(directives.insn_count) {}
 
   const Code& code;
   std::string_view name;
@@ -253,6 +259,13 @@ Result<Registration> register_marks(MarkRecorder& marks, const Code& code) noexc
   marks.clear();
   if (!registered) return registered.error();
   return Registration(*registered);
+}
+
+Result<Registration> register_code(const ReadyDirectives& directives, const Code& code) noexcept {
+  const Status good = check_place(*host_arch(), code, Done{});
+  const auto registered = good ? register_made(make_procedure(Plan(directives, code))) : good.error();
+  if (!registered) return registered.error();
+  return Registration::adopt(*registered);
 }
 
 /// The descriptors follow in the same allocation.

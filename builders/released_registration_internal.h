@@ -1,7 +1,12 @@
 // Results of Registration::release() as handles for languages without types. A handle is looked up before use, so that
-// any readable memory may be passed: memory that is no registration stays unchanged.
+// any readable memory may be passed: memory that is no registration stays unchanged. Marks that an adapter has made
+// directives of are registered here, too.
 #pragma once
 
+#include <cstdint>
+#include <span>
+
+#include "jitunwind/builders/registration.h"
 #include "jitunwind/dyn_info/libunwind-dynamic.h"
 #include "jitunwind/dyn_info/registry/registry_internal.h"
 
@@ -15,5 +20,15 @@ inline bool is_released_registration(const unw_dyn_info_t* released) noexcept {
 /// Cancels as Registration::cancel(). Error not_registered: the handle is no registration, or no longer one, and its
 /// memory is not freed.
 Status cancel_released(unw_dyn_info_t* released) noexcept;
+
+/// Directives of one region from the procedure's begin, as MarkRecorder::settle() leaves them: in the order of their
+/// places, which are in the code. JITUNWIND_CHECK does not ask the builder about them.
+struct ReadyDirectives {
+  std::span<const unw_dyn_op_t> ops;
+  std::int32_t insn_count = 0;  ///< of the region, up to the last of them
+  Addr personality = 0;
+};
+/// Errors: register_code() of marks.
+Result<Registration> register_code(const ReadyDirectives& directives, const Code& code) noexcept;
 
 }  // namespace jitunwind

@@ -6,19 +6,18 @@
 #include <bit>
 #include <cstddef>
 #include <cstring>
+#include <utility>
 #include <vector>
 
+#include "jitunwind/adapters/jit_header/ready_marks_p.h"
+#include "jitunwind/dyn_info/registry/registration_checks_internal.h"
 #include "jitunwind/sdk/c/code_segments.h"
-#include "jitunwind/sdk/c/describing/described_internal.h"
 #include "jitunwind/sdk/c/process.h"
 #include "jitunwind/sdk/c/register.h"
 #include "jitunwind/unwind_core/arch/arch.h"
 #include "jitunwind/unwind_core/image/elf_internal.h"
-#define JITUNWIND_JIT_OFF  // the types alone
-#include "jitunwind/adapters/jit_header/include/jitunwind_jit.h"
 
 using jitunwind::c::answer;
-using jitunwind::c::AnyMarks;
 using jitunwind::c::Kind;
 using jitunwind::c::read_struct;
 using jitunwind::c::tell;
@@ -120,26 +119,11 @@ constexpr ju_status (*k_functions[])(Marks*, const Said&) = {
 };
 static_assert(std::size(k_functions) == JU_JIT_DOES_COUNT);
 
-/// Records the marks that most frames have most of, in a third of the instructions of their functions. False: another
-/// mark.
-[[gnu::always_inline]] inline bool record(AnyMarks& to, const ju_jit_mark& mark) {
-  const jitunwind::Instruction at(std::int64_t{mark.end} - 1, mark.end);
-  if (mark.does == JU_JIT_PUSH)
-    to.push(at, AnyMarks::Reg(mark.reg));
-  else if (mark.does == JU_JIT_POP)
-    to.pop(at, AnyMarks::Reg(mark.reg));
-  else
-    return false;
-  return true;
-}
-
-/// Says all that a frame has to say. Mistakes of single marks are the builder's to tell. `recorder`: that of `to` if it
-/// records marks for a CPU that pushes.
-ju_status say_frame(const ju_jit_frame& frame, Marks* to, AnyMarks* recorder, ju_error* error) {
+/// Says all that a frame has to say. Mistakes of single marks are the builder's to tell.
+ju_status say_frame(const ju_jit_frame& frame, Marks* to, ju_error* error) {
   if (frame.mark_count != 0 && !frame.marks) return tell(error, JU_NULL_POINTER, "frame.marks");
   for (std::size_t i = 0; i < frame.mark_count; ++i) {
     const ju_jit_mark& mark = frame.marks[i];
-    if (recorder && record(*recorder, mark)) continue;
     if (mark.does >= JU_JIT_DOES_COUNT) return tell(error, JU_BAD_VALUE, "frame.marks", i);
     const Said said{register_of(mark.reg), register_of(mark.other), std::int64_t{mark.end} - 1, mark.end, mark.value};
     if (k_functions[mark.does](to, said) == JU_BAD_VALUE) return tell(error, JU_BAD_VALUE, "frame.marks", i);
@@ -160,7 +144,7 @@ ju_status describe(ju_jit_frame& frame, const ju_description*& out, ju_error* er
   Marks* builder = nullptr;
   ju_description* description = nullptr;
   ju_status status = ju_describe(JU_CPU_HOST, nullptr, &builder, error);
-  if (status == JU_OK) status = say_frame(frame, builder, nullptr, error);
+  if (status == JU_OK) status = say_frame(frame, builder, error);
   if (status == JU_OK) status = ju_build(builder, &description, error);
   ju_builder_free(builder);
   if (status != JU_OK) return status;
@@ -195,9 +179,7 @@ ju_status announce_frame(const ju_jit_code& code, ju_error* error, ByDescription
   Marks* marks = spare_marks.exchange(nullptr);
   if (!marks)
     if (const ju_status bad = ju_describe_marks(JU_CPU_HOST, &marks, error)) return bad;
-  AnyMarks* recorder = nullptr;
-  ju_status status = jitunwind::host_arch()->calls_push() ? jitunwind::c::read_handle(marks, recorder, error) : JU_OK;
-  if (status == JU_OK) status = say_frame(*code.frame, marks, recorder, error);
+  ju_status status = say_frame(*code.frame, marks, error);
   if (status != JU_OK) return ju_builder_free(marks), status;
   status = by_marks(marks, &place);
   ju_builder_free(spare_marks.exchange(marks));
@@ -246,6 +228,22 @@ ju_status read_code(const ju_jit_code* of_caller, const ju_jit_code*& code, ju_j
   });
 }
 
+/// Registers the code of a frame of its own without a builder, if its marks leave nothing to judge. False: they do, or
+/// JITUNWIND_CHECK judges all.
+bool announce_ready(const ju_jit_code& code, ju_registration** made, ju_status& status, ju_error* error) noexcept {
+  const ju_jit_frame& frame = *code.frame;
+  const jitunwind::Arch& arch = *jitunwind::host_arch();
+  if (!frame.marks || !arch.calls_push() || jitunwind::checks_registrations()) return false;
+  jitunwind::jit_header::ReadyMarks marks;
+  jitunwind::Code place{reinterpret_cast<std::uintptr_t>(code.start), code.size, {},
+                        reinterpret_cast<std::uintptr_t>(code.lsda),  0,         code.user};
+  if (!marks.read(arch, {frame.marks, frame.mark_count}, code.size)) return false;
+  if (!jitunwind::c::read_name(code.name, place.name)) return false;
+  jitunwind::ReadyDirectives directives = marks.directives();
+  directives.personality = reinterpret_cast<std::uintptr_t>(frame.personality);
+  return status = jitunwind::c::register_as_handle(std::as_const(directives), place, made, error), true;
+}
+
 int announce(const ju_jit_code* of_caller, ju_jit_known** known, ju_jit_error* of_error) {
   ju_error* const error = error_of(of_error);
   ju_jit_code copy;
@@ -253,13 +251,13 @@ int announce(const ju_jit_code* of_caller, ju_jit_known** known, ju_jit_error* o
   if (const ju_status bad = read_code(of_caller, code, copy, error)) return bad;
   ju_jit_known* made = nullptr;
   auto* const registration = reinterpret_cast<ju_registration**>(&made);
-  const ju_status status =
-      !code->frame
-          ? announce_section(*code, made, error)
-          : announce_frame(
-                *code, error,
-                [&](auto* by, const ju_code* place) { return ju_register(by, place, registration, error); },
-                [&](Marks* by, const ju_code* place) { return ju_register_marks(by, place, registration, error); });
+  ju_status status = JU_OK;
+  if (!code->frame)
+    status = announce_section(*code, made, error);
+  else if (code->frame->serves_many || !announce_ready(*code, registration, status, error))
+    status = announce_frame(
+        *code, error, [&](auto* by, const ju_code* place) { return ju_register(by, place, registration, error); },
+        [&](Marks* by, const ju_code* place) { return ju_register_marks(by, place, registration, error); });
   if (status == JU_OK && known) *known = made;
   return status;
 }

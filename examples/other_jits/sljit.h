@@ -4,47 +4,54 @@
 #include <jitunwind_jit.h>
 #include <stdint.h>
 
-typedef struct jit_marks { /* of a compiler */
-  ju_jit_mark all[256];
-  struct sljit_label* behind[256]; /* `end` counts from here; null: from the code's begin */
-  int count;
-  int pushed[32], pushes; /* by their numbers in instructions */
-} jit_marks;
+enum { JIT_MOST_RETURNS = 16 };
+typedef struct jit_frame { /* of a compiler */
+  int pushed[16], pushes;  /* by their numbers in instructions */
+  int local_size;
+  struct sljit_label *built, *returned[JIT_MOST_RETURNS]; /* behind the prologue, and behind each return */
+  int returns;
+} jit_frame;
 
-static void jit_say(jit_marks* m, int does, int reg, struct sljit_label* behind, int end, int64_t value) {
-  const ju_jit_mark mark = {(uint16_t)does, JU_JIT_X86_64(reg), 0, end, value};
-  if (m->count == 256) return;
-  m->behind[m->count] = behind;
-  m->all[m->count++] = mark;
-}
 /* Notes the registers `from` down to `to`. */
-static void jit_pushes(jit_marks* m, int from, int to) {
-  for (; from >= to; --from) m->pushed[m->pushes++] = sljit_get_register_index(SLJIT_GP_REGISTER, from);
+static void jit_pushes(jit_frame* f, int from, int to) {
+  for (; from >= to; --from) f->pushed[f->pushes++] = sljit_get_register_index(SLJIT_GP_REGISTER, from);
 }
-static void jit_say_enter(struct sljit_compiler* c, jit_marks* m) { /* behind sljit_emit_enter() */
-  int end = 0;
-  m->pushes = 0;
-  jit_pushes(m, SLJIT_S0, SLJIT_S0 - c->saveds + 1);
-  jit_pushes(m, c->scratches, SLJIT_NUMBER_OF_SCRATCH_REGISTERS + 1);
-  for (int i = 0; i < m->pushes; ++i) jit_say(m, JU_JIT_PUSH, m->pushed[i], NULL, end += m->pushed[i] < 8 ? 1 : 2, 0);
-  if (c->local_size > 0) jit_say(m, JU_JIT_ALLOCATE, 0, sljit_emit_label(c), 0, c->local_size);
+static void jit_say_enter(struct sljit_compiler* c, jit_frame* f) { /* behind sljit_emit_enter() */
+  f->pushes = f->returns = 0;
+  f->local_size = c->local_size;
+  jit_pushes(f, SLJIT_S0, SLJIT_S0 - c->saveds + 1);
+  jit_pushes(f, c->scratches, SLJIT_NUMBER_OF_SCRATCH_REGISTERS + 1);
+  if (f->local_size > 0) f->built = sljit_emit_label(c);
 }
-static void jit_say_return(struct sljit_compiler* c, jit_marks* m) { /* behind each sljit_emit_return() */
+static void jit_say_return(struct sljit_compiler* c, jit_frame* f) { /* behind each sljit_emit_return() */
   struct sljit_label* const behind = sljit_emit_label(c);
-  int bytes = 1; /* ret */
-  for (int i = 0; i < m->pushes; ++i) bytes += m->pushed[i] < 8 ? 1 : 2;
-  jit_say(m, JU_JIT_REMEMBER, 0, behind, 0, 0);
-  if (c->local_size > 0) jit_say(m, JU_JIT_DEALLOCATE, 0, behind, -bytes, c->local_size);
-  for (int i = m->pushes; i-- > 0;)
-    jit_say(m, JU_JIT_POP, m->pushed[i], behind, -(bytes -= m->pushed[i] < 8 ? 1 : 2), 0);
-  jit_say(m, JU_JIT_RESTORE, 0, behind, 0, 0);
+  if (f->returns < JIT_MOST_RETURNS) f->returned[f->returns] = behind;
+  ++f->returns;
+}
+static int jit_bytes(int pushed) { return pushed < 8 ? 1 : 2; }
+static ju_jit_mark* jit_say(ju_jit_mark* to, int does, int reg, int end, int64_t value) {
+  const ju_jit_mark mark = {(uint16_t)does, JU_JIT_X86_64(reg), 0, end, value};
+  *to = mark;
+  return to + 1;
 }
 /* Behind sljit_generate_code(). ju_jit_take_back() stands in front of sljit_free_code(). */
-static ju_jit_known* jit_announce(struct sljit_compiler* c, jit_marks* m, const void* code, const char* name) {
-  ju_jit_frame frame = {m->all, (size_t)m->count, 0, NULL, NULL};
-  const ju_jit_code at = JU_JIT_CODE(code, sljit_get_generated_code_size(c), name, &frame);
+static ju_jit_known* jit_announce(struct sljit_compiler* c, const jit_frame* f, const void* code, const char* name) {
+  ju_jit_mark marks[(JIT_MOST_RETURNS + 1) * 19], *to = marks;
   ju_jit_known* known = NULL;
-  for (int i = 0; i < m->count; ++i)
-    if (m->behind[i] != NULL) m->all[i].end += (int)(sljit_get_label_addr(m->behind[i]) - (uintptr_t)code);
+  int end = 0, pops = 1; /* ret */
+  for (int i = 0; i < f->pushes; ++i) to = jit_say(to, JU_JIT_PUSH, f->pushed[i], end += jit_bytes(f->pushed[i]), 0);
+  if (f->local_size > 0)
+    to = jit_say(to, JU_JIT_ALLOCATE, 0, (int)(sljit_get_label_addr(f->built) - (uintptr_t)code), f->local_size);
+  pops += end;
+  for (int n = 0; n < f->returns && n < JIT_MOST_RETURNS; ++n) {
+    int at = (int)(sljit_get_label_addr(f->returned[n]) - (uintptr_t)code) - pops;
+    to = jit_say(to, JU_JIT_REMEMBER, 0, 0, 0);
+    if (f->local_size > 0) to = jit_say(to, JU_JIT_DEALLOCATE, 0, at, f->local_size);
+    for (int i = f->pushes; i-- > 0;) to = jit_say(to, JU_JIT_POP, f->pushed[i], at += jit_bytes(f->pushed[i]), 0);
+    to = jit_say(to, JU_JIT_RESTORE, 0, at + 1, 0);
+  }
+  ju_jit_frame frame = {marks, (size_t)(to - marks), 0, NULL, NULL};
+  const ju_jit_code at = JU_JIT_CODE(code, sljit_get_generated_code_size(c), name, &frame);
+  if (f->returns > JIT_MOST_RETURNS) return NULL;
   return ju_jit_announce(&at, &known, NULL) == JU_JIT_OK ? known : NULL;
 }

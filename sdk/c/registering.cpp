@@ -115,10 +115,10 @@ ju_status read_handle(ju_builder* of_caller, AnyMarks*& out, ju_error* error) no
   return tell(error, misuse, 0, "marks", std::exchange(of_caller->misuse, {}));
 }
 
-/// The caller promises the name: asking the kernel whether it is readable takes a third of the time of registering.
-static bool read_name(const char* name, std::string_view& out) noexcept {
-  if constexpr (k_checks_handles) return read_string(name, out);
-  out = {name, strnlen(name, k_longest_string)};
+bool read_name(const char* of_caller, std::string_view& out) noexcept {
+  if (!of_caller) return true;
+  if constexpr (k_checks_handles) return read_string(of_caller, out);
+  out = {of_caller, strnlen(of_caller, k_longest_string)};
   return out.size() < k_longest_string;
 }
 
@@ -127,10 +127,20 @@ ju_status read_code(const ju_code* of_caller, Code& out, ju_error* error) noexce
   const ju_code* code = nullptr;
   if (const ju_status bad = read_struct(of_caller, code, copy, "code", error)) return bad;
   out = {code->start, code->size, {}, code->lsda, code->landing_pad_base, code->user};
-  if (!code->name || read_name(code->name, out.name)) [[likely]]
+  if (read_name(code->name, out.name)) [[likely]]
     return JU_OK;
   return tell(error, JU_BAD_STRING, "code.name");
 }
+
+template <class What>
+ju_status register_as_handle(What& what, const Code& code, ju_registration** registration, ju_error* error) noexcept {
+  auto registered = jitunwind::register_code(what, code);
+  if (!registered) return tell(error, registered.error(), "code");
+  *registration = reinterpret_cast<ju_registration*>(registered->release());
+  VoidRegistrations::remove(*registration);
+  return JU_OK;
+}
+template ju_status register_as_handle(const ReadyDirectives&, const Code&, ju_registration**, ju_error*) noexcept;
 
 namespace {
 
@@ -143,11 +153,7 @@ ju_status register_code(Handle* handle, const ju_code* code, ju_registration** r
     if (const ju_status bad = read_handle(handle, what, error)) return bad;
     if (!registration) return tell(error, JU_NULL_POINTER, "registration");
     if (const ju_status bad = read_code(code, place, error)) return bad;
-    auto registered = jitunwind::register_code(*what, place);
-    if (!registered) return tell(error, registered.error(), "code");
-    *registration = reinterpret_cast<ju_registration*>(registered->release());
-    VoidRegistrations::remove(*registration);
-    return JU_OK;
+    return register_as_handle(*what, place, registration, error);
   });
 }
 

@@ -19,7 +19,13 @@ using AnyMarks = ProcedureBuilder<AnyCpu, MarkRecorder>;
 ju_status read_handle(const ju_description* of_caller, const Description*& out, ju_error* error) noexcept;
 /// Reports the first mistake of the calls that recorded, and forgets all that they recorded.
 ju_status read_handle(ju_builder* of_caller, AnyMarks*& out, ju_error* error) noexcept;
+/// The caller promises the name, which may be null: asking the kernel whether it is readable takes a third of the time
+/// of registering. False: it has no end.
+bool read_name(const char* of_caller, std::string_view& out) noexcept;
 /// `out` has the caller's name.
 ju_status read_code(const ju_code* of_caller, Code& out, ju_error* error) noexcept;
+/// Registers `what`, which any register_code() takes. Precondition: `registration` is not null.
+template <class What>
+ju_status register_as_handle(What& what, const Code& code, ju_registration** registration, ju_error* error) noexcept;
 
 }  // namespace jitunwind::c
