@@ -243,6 +243,11 @@ TEST(WrongMarks, AreRefusedWhereTheRangeTakesAnotherFunctionOrAPltAlong) {
     return refusing.refusal(marks, code);
   };
   const std::vector<unsigned char> own{0x53, 0x5b, 0xc3};  // push rbx; pop rbx; ret
+  const auto refusal_behind_restore = [&](std::initializer_list<unsigned char> more) {
+    Marks marks;
+    marks.push({0, 1}, rbx).remember().pop({1, 2}, rbx).restore({2, 3}).ends_without_return();
+    return refusing.refusal(marks, followed_by(own, more));
+  };
   const auto told = [](const char* bytes) {
     return "code_disagrees: +0x10: nothing leads to the code from here up to the end of the range, and its rows are "
            "not "
@@ -251,6 +256,11 @@ TEST(WrongMarks, AreRefusedWhereTheRangeTakesAnotherFunctionOrAPltAlong) {
   };
   // push rbp; mov rbp,rsp; pop rbp; ret
   EXPECT_EQ(refusal_of(followed_by(own, {0x55, 0x48, 0x89, 0xe5, 0x5d, 0xc3})), told("6"));
+  // sub rsp,8; add rsp,8; ret
+  EXPECT_EQ(refusal_behind_restore({0x48, 0x83, 0xec, 8, 0x48, 0x83, 0xc4, 8, 0xc3}), told("9"));
+  // Dead code of the procedure: pop rbx; ret. push rax; call rax.
+  EXPECT_EQ(refusal_behind_restore({0x5b, 0xc3}), "registered");
+  EXPECT_EQ(refusal_behind_restore({0x50, 0xff, 0xd0}), "registered");
   // A PLT: push [rip+8]; jmp [rip+16]; nop. jmp [rip+16]; push 0; jmp to its begin.
   EXPECT_EQ(refusal_of(followed_by(own, {0xff, 0x35, 8,  0, 0, 0, 0xff, 0x25, 16, 0, 0, 0,    0x0f, 0x1f, 0x40, 0,
                                          0xff, 0x25, 16, 0, 0, 0, 0x68, 0,    0,  0, 0, 0xe9, 0xe0, 0xff, 0xff, 0xff})),

@@ -86,8 +86,8 @@ struct CheckReport {
   /// Padding behind the last instruction, to which nothing leads: it is no part of the procedure. No verdict counts it.
   AddrRange padding{};
   /// Code at the end that is not the procedure's, such as the next procedure or a PLT: nothing leads there, it
-  /// begins with the row of an entry, and its rows contradict each other, or it jumps by a word of the dynamic linker.
-  /// No verdict counts it as wrong.
+  /// begins with the row of an entry or returns like code that is entered there, and its rows contradict each other, or
+  /// it jumps by a word of the dynamic linker. No verdict counts it as wrong.
   AddrRange foreign{};
   /// Findings in the order of addresses, at most k_most_findings. If there are more, those that disagree are kept.
   std::vector<CheckFinding> findings;

@@ -424,14 +424,30 @@ void CodePaths::assume_unreached() {
   }
 }
 
+/// Whether the code returns as if it were called at this offset. An epilogue does not, which raises SP first.
+/// Precondition: the first row is that of an entry.
+bool CodePaths::returns_from(std::uint32_t at) {
+  CodeValues values = CodeValues::at_entry(machine_);
+  while (at < bytes_.size()) {
+    const MachineInstruction& i = read(at);
+    if (i.effect == Effect::ret) return rows_.judge(rows_[0], values).verdict == Verdict::agrees;
+    if (i.length == 0 || !i.goes_on()) return false;
+    values.apply(i, machine_, at);
+    at += i.length;
+  }
+  return false;
+}
+
 /// `begin`: behind all that paths reach. Data is hardly read as code that ends with its last byte. Dead code, such as
-/// an epilogue behind a call that does not return, has the frame in place where it begins.
+/// an epilogue behind a call that does not return, has the frame in place where it begins, and does not return without
+/// it.
 void CodePaths::find_foreign(std::uint32_t begin) {
   const std::uint32_t unit = machine_.arch.unit;
   const auto size = static_cast<std::uint32_t>(bytes_.size());
   foreign_begin_ = size;
   while (begin < size && read(begin).pads) begin += std::max<std::uint32_t>(read(begin).length, unit);
-  if (begin >= size || !rows_.is_entry_row(rows_[rows_.index_at(begin)])) return;
+  const auto has_entry_row = [&](std::uint32_t at) { return rows_.is_entry_row(rows_[rows_.index_at(at)]); };
+  if (begin >= size || !(has_entry_row(begin) || (has_entry_row(0) && returns_from(begin)))) return;
   bool has_ended = false, is_stub = false, has_jumped = false;
   for (std::uint32_t at = begin; at < size;) {
     const MachineInstruction& i = read(at);

@@ -109,6 +109,7 @@ class CodePaths {
   void work();
   void assume_unreached();
   void assume(std::uint32_t offset);
+  bool returns_from(std::uint32_t at);
   void find_foreign(std::uint32_t begin);
   void note_overlaps();
   void drop_old_notes();
