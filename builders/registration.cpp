@@ -161,22 +161,29 @@ Status fill(ProcedureBlock& block, const Plan& plan) noexcept {
   return Done{};
 }
 
+Status check_range(const Code& code) noexcept {
+  if (code.start == 0) return Error{ErrorCode::e_range, 0, "code that starts at a null pointer"};
+  if (code.start + code.size < code.start) return Error{ErrorCode::e_range, code.start, "code range wraps around"};
+  return Done{};
+}
+
 /// `fits`: of the description or the marks, to the size of the code.
 Status check_place(const Arch& arch, const Code& code, const Status& fits) noexcept {
   if (host_arch() != nullptr && host_arch() != &arch)
     return Error{ErrorCode::invalid_argument, code.start, "described for another CPU than this process runs on"};
-  if (!fits) return fits;
-  if (code.start == 0) return Error{ErrorCode::e_range, 0, "code that starts at a null pointer"};
-  if (code.start + code.size < code.start) return Error{ErrorCode::e_range, code.start, "code range wraps around"};
-  return Done{};
+  return fits ? check_range(code) : fits;
 }
 
 Result<unw_dyn_info_t*> make_procedure(const Plan& plan) noexcept {
   const std::size_t bytes = sizeof(ProcedureBlock) + plan.handler_bytes() + plan.payload_bytes() + plan.name_bytes();
   void* const memory = allocate(bytes);
   if (!memory) return Error{ErrorCode::out_of_memory, plan.code.start, "no memory for the descriptor"};
-  auto* const block = new (memory) ProcedureBlock{
-      {}, plan.code.user, plan.shape ? *plan.shape : FrameShape(), bytes & SIZE_MAX >> 1, plan.handlers != nullptr};
+  auto* const block = new (memory) ProcedureBlock;
+  block->info = {};  // gcc clears a whole block by rep stos, which is slow for so few bytes
+  block->user = plan.code.user;
+  if (plan.shape) block->shape = *plan.shape;
+  block->bytes = bytes & SIZE_MAX >> 1;
+  block->keeps_handlers = plan.handlers != nullptr;
   if (block->keeps_handlers) std::construct_at(block->handlers(), *plan.handlers);
   if (const Status filled = fill(*block, plan); !filled) {
     free_block(block);
@@ -261,11 +268,9 @@ Result<Registration> register_marks(MarkRecorder& marks, const Code& code) noexc
   return Registration(*registered);
 }
 
-Result<Registration> register_code(const ReadyDirectives& directives, const Code& code) noexcept {
-  const Status good = check_place(*host_arch(), code, Done{});
-  const auto registered = good ? register_made(make_procedure(Plan(directives, code))) : good.error();
-  if (!registered) return registered.error();
-  return Registration::adopt(*registered);
+Result<unw_dyn_info_t*> register_released(const ReadyDirectives& directives, const Code& code) noexcept {
+  if (const Status good = check_range(code); !good) return good.error();
+  return register_made(make_procedure(Plan(directives, code)));
 }
 
 /// The descriptors follow in the same allocation.

@@ -28,7 +28,7 @@ struct ReadyDirectives {
   std::int32_t insn_count = 0;  ///< of the region, up to the last of them
   Addr personality = 0;
 };
-/// Errors: register_code() of marks.
-Result<Registration> register_code(const ReadyDirectives& directives, const Code& code) noexcept;
+/// The result is as from release(). Errors: register_code() of marks.
+Result<unw_dyn_info_t*> register_released(const ReadyDirectives& directives, const Code& code) noexcept;
 
 }  // namespace jitunwind

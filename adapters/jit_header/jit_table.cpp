@@ -6,7 +6,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstring>
-#include <utility>
 #include <vector>
 
 #include "jitunwind/adapters/jit_header/ready_marks_p.h"
@@ -241,7 +240,8 @@ bool announce_ready(const ju_jit_code& code, ju_registration** made, ju_status& 
   if (!jitunwind::c::read_name(code.name, place.name)) return false;
   jitunwind::ReadyDirectives directives = marks.directives();
   directives.personality = reinterpret_cast<std::uintptr_t>(frame.personality);
-  return status = jitunwind::c::register_as_handle(std::as_const(directives), place, made, error), true;
+  status = jitunwind::c::hand_out(jitunwind::register_released(directives, place), made, error);
+  return true;
 }
 
 int announce(const ju_jit_code* of_caller, ju_jit_known** known, ju_jit_error* of_error) {

@@ -132,15 +132,12 @@ ju_status read_code(const ju_code* of_caller, Code& out, ju_error* error) noexce
   return tell(error, JU_BAD_STRING, "code.name");
 }
 
-template <class What>
-ju_status register_as_handle(What& what, const Code& code, ju_registration** registration, ju_error* error) noexcept {
-  auto registered = jitunwind::register_code(what, code);
-  if (!registered) return tell(error, registered.error(), "code");
-  *registration = reinterpret_cast<ju_registration*>(registered->release());
+ju_status hand_out(const Result<unw_dyn_info_t*>& released, ju_registration** registration, ju_error* error) noexcept {
+  if (!released) return tell(error, released.error(), "code");
+  *registration = reinterpret_cast<ju_registration*>(*released);
   VoidRegistrations::remove(*registration);
   return JU_OK;
 }
-template ju_status register_as_handle(const ReadyDirectives&, const Code&, ju_registration**, ju_error*) noexcept;
 
 namespace {
 
@@ -153,7 +150,9 @@ ju_status register_code(Handle* handle, const ju_code* code, ju_registration** r
     if (const ju_status bad = read_handle(handle, what, error)) return bad;
     if (!registration) return tell(error, JU_NULL_POINTER, "registration");
     if (const ju_status bad = read_code(code, place, error)) return bad;
-    return register_as_handle(*what, place, registration, error);
+    auto registered = jitunwind::register_code(*what, place);
+    if (!registered) return tell(error, registered.error(), "code");
+    return hand_out(registered->release(), registration, error);
   });
 }
 

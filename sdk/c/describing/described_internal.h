@@ -24,8 +24,7 @@ ju_status read_handle(ju_builder* of_caller, AnyMarks*& out, ju_error* error) no
 bool read_name(const char* of_caller, std::string_view& out) noexcept;
 /// `out` has the caller's name.
 ju_status read_code(const ju_code* of_caller, Code& out, ju_error* error) noexcept;
-/// Registers `what`, which any register_code() takes. Precondition: `registration` is not null.
-template <class What>
-ju_status register_as_handle(What& what, const Code& code, ju_registration** registration, ju_error* error) noexcept;
+/// Hands the result of a registration to the caller. Precondition: `registration` is not null.
+ju_status hand_out(const Result<unw_dyn_info_t*>& released, ju_registration** registration, ju_error* error) noexcept;
 
 }  // namespace jitunwind::c
