@@ -216,8 +216,9 @@ CheckReport check_part(const unw_dyn_info_t& info, CheckedParts* parts) {
   }
   RowsOfProcedure rows(info, arch);
   const LsdaExtension data = lsda_extension(info);
-  return check({arch, {info.start_ip, info.end_ip}, k_memory, data.lsda, data.landing_pad_base},
-               [&](Addr at, FrameRow& out) { return rows.row_at(at, out); }, parts);
+  return check(
+      {arch, {info.start_ip, info.end_ip}, k_memory, data.lsda, data.landing_pad_base},
+      [&](Addr at, FrameRow& out) { return rows.row_at(at, out); }, parts);
 }
 
 bool can_check(const unw_dyn_info_t& info) { return NodePool::can_bind(&info) && info.start_ip < info.end_ip; }

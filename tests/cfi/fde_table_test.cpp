@@ -95,6 +95,25 @@ TEST(FdeTable, EveryEncodingOfEhFrameHdr) {
   }
 }
 
+TEST(FdeTable, AnyNumberOfPairs) {
+  for (Addr count = 0; count <= 200; ++count) {
+    std::vector<Pair> list;
+    for (Addr i = 0; i < count; ++i) list.push_back({0x1000 + 16 * i, 0x41000 + i});
+    const Bytes bytes = pairs(list, 4, k_hdr, k_hdr);
+    const FdeTable table{.address = k_hdr, .count = count, .start_base = k_hdr, .fde_base = k_hdr};
+    FoundFde found;
+    EXPECT_FALSE(search(table, 0xfff, false, bytes.vector(), found));
+    for (Addr i = 0; i < count; ++i) {
+      for (const Addr pc : {list[i].start, list[i].start + 15}) {
+        ASSERT_TRUE(search(table, pc, false, bytes.vector(), found)) << i << " of " << count;
+        EXPECT_EQ(found.start, list[i].start) << i << " of " << count;
+        EXPECT_EQ(found.fde, list[i].fde) << i << " of " << count;
+        EXPECT_EQ(found.index, i) << i << " of " << count;
+      }
+    }
+  }
+}
+
 TEST(FdeTable, MembersOfTwoBytesAndRelativeToThemselves) {
   const std::vector<Pair> near{{k_hdr - 0x200, k_hdr + 0x100}, {k_hdr - 0x100, k_hdr + 0x180}};
   for (const unsigned encoding : {0x3au, 0x1au, 0x1bu, 0x1cu}) {

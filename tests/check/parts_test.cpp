@@ -96,14 +96,15 @@ TEST(CheckedParts, MayStandBeforeTheJump) {
                         "+0: cfa=rsp+16 rbx=[cfa-24] ra=[cfa-8]\n+3: cfa=rsp+8 ra=[cfa-8]"};
   const PartText jumping{"53 push rbx\ne9 fa fe ff ff jmp 0x0",
                          "+0: cfa=rsp+8 ra=[cfa-8]\n+1: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]"};
-  EXPECT_EQ(check_parts({before, jumping}).findings, Lines{"0x0: the row says rbx=[cfa-24], but that word was not stored"});
+  EXPECT_EQ(check_parts({before, jumping}).findings,
+            Lines{"0x0: the row says rbx=[cfa-24], but that word was not stored"});
 }
 
 /// A part of which no way is known is taken at its word.
 TEST(CheckedParts, AreTakenAtTheirWordAlone) {
   const PartText other{"c3 ret", "+0: cfa=rsp+8 ra=[cfa-8]"};
-  const Parts parts = check_parts({other, {"5b pop rbx\nc3 ret",
-                                           "+0: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n+1: cfa=rsp+8 ra=[cfa-8]"}});
+  const Parts parts =
+      check_parts({other, {"5b pop rbx\nc3 ret", "+0: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n+1: cfa=rsp+8 ra=[cfa-8]"}});
   EXPECT_EQ(parts.findings, Lines{});
   EXPECT_EQ(parts.assumed, 1u);
 }
@@ -134,7 +135,8 @@ TEST(CheckedParts, AreLandingPads) {
       "53 push rbx\ne8 00 10 00 00 call\n50 push rax\ne8 00 10 00 00 call\n58 pop rax\n5b pop rbx\nc3 ret",
       "+0: cfa=rsp+8 ra=[cfa-8]\n+1: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n+7: cfa=rsp+24 rbx=[cfa-16] ra=[cfa-8]\n"
       "+d: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n+e: cfa=rsp+8 ra=[cfa-8]"};
-  constexpr std::string_view k_both = "ff ff 01 05\n00 0d 80 02 00", k_pad = "48 89 c7 mov rdi,rax\ne8 00 10 00 00 call";
+  constexpr std::string_view k_both = "ff ff 01 05\n00 0d 80 02 00",
+                             k_pad = "48 89 c7 mov rdi,rax\ne8 00 10 00 00 call";
   // The first call has not pushed so much.
   const Parts right = check_parts({k_calling, {k_pad, "+0: cfa=rsp+24 rbx=[cfa-16] ra=[cfa-8]"}}, k_both);
   EXPECT_EQ(right.findings, Lines{});
@@ -142,7 +144,7 @@ TEST(CheckedParts, AreLandingPads) {
   EXPECT_EQ(wrong.findings, Lines{"0x100: the row says rbx=[cfa-32], but that word was not stored"});
 }
 
-/// What is called has the frame of a call, whether its first row says so or not.
+/// A part that is called has the frame of a call, whether its first row says so or not.
 TEST(CheckedParts, AreCalled) {
   const PartText calling{"50 push rax\ne8 fa 00 00 00 call 0x100\n58 pop rax\nc3 ret",
                          "+0: cfa=rsp+8 ra=[cfa-8]\n+1: cfa=rsp+16 ra=[cfa-8]\n+7: cfa=rsp+8 ra=[cfa-8]"};

@@ -81,7 +81,7 @@ class NumberedStack {
     if (!moved || !*moved) return std::nullopt;
     return cursor.pc() - code_ - 1;
   }
-  /// The same by a walk of addresses. Precondition: calls push.
+  /// Does the same by a walk of addresses. Precondition: calls push.
   Words words_of_walk(Addr pc) const {
     std::array<void*, 1> caller{};
     const WalkStart start{CodeAddress::interrupted(pc), reinterpret_cast<std::uintptr_t>(&words_[1])};

@@ -250,7 +250,10 @@ std::string text(const CheckFinding& finding, const Arch& arch, Addr start) {
   const auto hex = [start](Addr address) {
     std::array<char, 20> at;
     const bool is_before = address < start;  // in another part
-    std::snprintf(at.data(), at.size(), "%s0x%llx", start == 0 ? "" : is_before ? "-" : "+",
+    std::snprintf(at.data(), at.size(), "%s0x%llx",
+                  start == 0  ? ""
+                  : is_before ? "-"
+                              : "+",
                   static_cast<unsigned long long>(is_before ? start - address : address - start));
     return std::string(at.data());
   };

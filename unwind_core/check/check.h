@@ -98,6 +98,9 @@ struct CheckReport {
   static constexpr std::size_t k_most_findings = 64;
 };
 
+class CheckedParts;
+CheckReport check(const CheckedCode& code, const RowAt& rows, CheckedParts* parts);
+
 /// Code that is described in parts, each of which is checked by itself, and the ways from one part into another: direct
 /// jumps, calls, and landing pads of calls. Checks of all parts record them. Parts into which more ways lead than were
 /// known are due in the next round: they are checked again, and their rows are compared with the states that the ways
@@ -121,7 +124,7 @@ class CheckedParts {
 };
 
 /// Compares all rows of the code. Nothing is executed, and the bytes may be anything; code of more than 4 MiB is not
-/// followed. The time is proportional to the size of the code, the memory to 8 bytes for each of its bytes and some
+/// followed. The time is proportional to the size of the code. The memory is 8 bytes for each of its bytes, some
 /// hundreds for each target of a jump, and 1 KiB for each way with a frame into other code. `parts`: the code is one of
 /// them. Allocates; throws std::bad_alloc.
 CheckReport check(const CheckedCode& code, const RowAt& rows, CheckedParts* parts = nullptr);

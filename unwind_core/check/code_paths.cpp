@@ -268,7 +268,7 @@ void CodePaths::land(const Path& path, Addr pad, std::uint32_t from) {
   missed_.insert_or_assign(offset, Missed{there, heads_[path.head].turn});
 }
 
-/// What was assumed, or is not what this code's own row says, proves nothing elsewhere.
+/// A state that was assumed, or that is not what this code's own row says, proves nothing elsewhere.
 void CodePaths::leave(const Path& path, Addr target, std::uint32_t from, bool is_pad) {
   constexpr std::size_t k_most = 4096;
   if (!ways_ || path.is_assumed || path.judgement.verdict != Verdict::agrees) return;

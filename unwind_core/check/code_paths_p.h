@@ -124,8 +124,8 @@ class CodePaths {
   const KnownJumps& jumps_;
   CheckedParts::Ways* const ways_;
   std::map<std::uint32_t, CheckedParts::Ways::Way> exits_;  // by jump or call
-  std::vector<std::uint8_t> shapes_;    // by offset
-  std::vector<std::uint32_t> head_at_;  // by offset
+  std::vector<std::uint8_t> shapes_;                        // by offset
+  std::vector<std::uint32_t> head_at_;                      // by offset
   std::vector<std::uint16_t> read_at_;  // by offset: the number of an instruction in read_; empty for much code
   std::vector<MachineInstruction> read_;
   MachineInstruction unlisted_{};  // the last that is not in it

@@ -61,12 +61,12 @@ class CheckedParts::Ways {
   };
   const Part* part_at(Addr target) const noexcept;
 
-  std::vector<Part> parts_;               // ascending behind the first round
-  std::multimap<Addr, Framed> framed_;    // by target
-  std::map<Addr, bool> called_;           // places that are no begin with the row of an entry, and whether they are new
-  std::vector<Addr> calls_;               // of this round
-  std::array<Addr, 1024> last_calls_{};   // of these, most are of few targets
-  std::set<Addr> due_, waiting_;          // begins of parts
+  std::vector<Part> parts_;              // ascending behind the first round
+  std::multimap<Addr, Framed> framed_;   // by target
+  std::map<Addr, bool> called_;          // places that are no begin with the row of an entry, and whether they are new
+  std::vector<Addr> calls_;              // of this round
+  std::array<Addr, 1024> last_calls_{};  // of these, most are of few targets
+  std::set<Addr> due_, waiting_;         // begins of parts
   unsigned rounds_ = 0;
 };
 

@@ -16,7 +16,8 @@ class KnownJumps {
   /// Reads the landing pads of the code's language-specific data. Data of which not all can be right has none.
   explicit KnownJumps(const CheckedCode& code);
 
-  /// The landing pad of the call whose last byte is there; 0: there is none. It may be in another part of the procedure.
+  /// The landing pad of the call whose last byte is there; 0: there is none. It may be in another part of the
+  /// procedure.
   Addr pad_of(std::uint32_t offset) const noexcept;
   /// Calls visit(address) for each landing pad.
   template <class Visitor>

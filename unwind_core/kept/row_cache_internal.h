@@ -109,7 +109,7 @@ struct RowCache {
   KeptRules& rules;
   const AlikeRules* alike = nullptr;     ///< null: each procedure is by itself
   const UnknownCode* unknown = nullptr;  ///< null: all sources are asked each time
-  /// Where nothing was ever registered, no source is asked before the tables of modules.
+  /// No source is asked before the tables of modules where nothing was ever registered.
   bool tables_are_first = false;
 
   /// True: `hit` is the row at `at`. False: it is not known, or not compact. Either way keep() takes the ticket, for

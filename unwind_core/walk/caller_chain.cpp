@@ -83,7 +83,7 @@ template <CallerChain::Way k_way, bool k_calls_push>
     if constexpr (k_way == Way::link) callee = RulePlace::at(entry, rule);
     *out++ = pointer_to(pc);
   }
-  // By addresses the entry of the last frame is not known.
+  // The entry of the last frame is not known by addresses.
   if (k_way == Way::address && out != next_) callee = {};
   count_warm_event(Counter::kept_rule_used, static_cast<std::uint64_t>(out - next_));
   at = CodeAddress::returned_to(at + 1).lookup();

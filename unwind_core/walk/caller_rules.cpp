@@ -78,9 +78,9 @@ bool step_by_alike(CallerChain& chain, KeepTicket& ticket, NewRow& row) noexcept
   return true;
 }
 
-/// Steps by the row of most code that is met for the first time: that of a lasting module. What RowCache::find_new()
-/// would find is asked of the one source that knows it. `module` is the one met last, or null. Returns whether it has
-/// moved. Precondition: nothing was registered at the place (its ticket's `registrations` are 0).
+/// Steps by the row of most code that is met for the first time: that of a lasting module. The one source that knows it
+/// is asked, and not all of them, as RowCache::find_new() does. `module` is the one met last, or null. Returns whether
+/// it has moved. Precondition: nothing was registered at the place (its ticket's `registrations` are 0).
 [[gnu::hot, gnu::noinline]] bool step_by_usual(CallerChain& chain, const KeepTicket& ticket,
                                                const Module*& module) noexcept {
   const RowCache& rows = chain.rows();

@@ -59,9 +59,8 @@ class DumpSource final : public DescribedSource {
       return found && *found ? info.range : AddrRange{};
     };
     std::uint64_t misses = k_most_misses;
-    (void)for_each_procedure(code_, misses, find, [this](const AddrRange& procedure) {
-      visitor_->visit({procedure}, done_);
-    });
+    (void)for_each_procedure(code_, misses, find,
+                             [this](const AddrRange& procedure) { visitor_->visit({procedure}, done_); });
     visitor_->end_parts();
   }
 

@@ -21,7 +21,7 @@ bool find_usual_row(const Module& module, Addr pc, const CompactLayout& layout, 
 /// Reads an FDE in memory that can be viewed in place, whose CIE is in front of it and known. Precondition as for
 /// read_known_fde() of a segment, but for its result.
 bool read_known_fde(Addr at, const Memory& memory, MemoryWindow& window, const Arch& arch, CompactCode& out) noexcept;
-/// The same in memory of this process that was promised to be readable (docs/contracts.md).
+/// Does the same in memory of this process that was promised to be readable (docs/contracts.md).
 bool read_promised_fde(Addr at, const Arch& arch, CompactCode& out) noexcept;
 
 /// Whether the instructions of an FDE and its CIE are no others than those of which compilers make nearly all FDEs, so
