@@ -50,20 +50,47 @@ void use(CodeSegments& segments, int functions) {
   for (const Addr start : starts) EXPECT_TRUE(segments.release(start));
 }
 
-/// The thread that has the lock waits for another one. If that does not end, the whole test does.
-void wait_for_use(CodeSegments& segments, int functions) {
-  std::promise<void> ends;
-  std::thread other([&] {
-    use(segments, functions);
-    ends.set_value();
-  });
-  if (ends.get_future().wait_for(20s) != std::future_status::ready) {
+/// A thread that begins when it is told. It is there before somebody has a lock: whoever has that of the list must
+/// start no thread (glibc 2.36), since the thread that opens segments may be loading one.
+class OtherThread {
+ public:
+  explicit OtherThread(std::function<void()> action)
+      : thread_([this, action = std::move(action)] {
+          id_ = static_cast<int>(::syscall(SYS_gettid));
+          begins_.get_future().wait();
+          action();
+          ends_.set_value();
+        }) {}
+  ~OtherThread() { thread_.join(); }
+
+  void begin() { begins_.set_value(); }
+
+  /// The caller has a lock and waits for the thread. If that does not end, the whole test does.
+  void run() {
+    begin();
+    if (ends_.get_future().wait_for(20s) == std::future_status::ready) return;
     std::puts("the other thread waits for the dynamic linker");
     std::fflush(stdout);
     std::_Exit(1);
   }
-  other.join();
-}
+
+  /// Comes back when the thread waits for a lock that the caller has.
+  void begin_and_wait() {
+    begin();
+    std::this_thread::sleep_for(50ms);
+    const auto waits = [this] {
+      return text_of_file("/proc/self/task/" + std::to_string(id_.load()) + "/wchan").find("futex") !=
+             std::string::npos;
+    };
+    for (int i = 0; i < 1000 && !waits(); ++i) std::this_thread::sleep_for(10ms);
+    std::this_thread::sleep_for(50ms);
+  }
+
+ private:
+  std::atomic<int> id_ = 0;
+  std::promise<void> begins_, ends_;
+  std::thread thread_;
+};
 
 TEST(LinkersLock, SegmentsAreOpenedInConstructors) {
   CodeSegments segments({.text_bytes = 65536, .functions = 4});
@@ -76,35 +103,20 @@ TEST(LinkersLock, SegmentsAreOpenedInConstructors) {
 TEST(LinkersLock, OthersCommitMeanwhile) {
   CodeSegments segments;
   const Addr first = commit_frame(segments, "first");
-  construct([&] { wait_for_use(segments, 100); });
+  OtherThread beside_constructor([&] { use(segments, 100); });
+  construct([&] { beside_constructor.run(); });
   iterate([&] { use(segments, 100); });
-  iterate([&] { wait_for_use(segments, 100); });
+  OtherThread beside_list([&] { use(segments, 100); });
+  iterate([&] { beside_list.run(); });
   EXPECT_EQ(segments.status().published, 1u);
   EXPECT_STREQ(symbol_at(first), "first");
 }
 
-/// Loads and unloads a library in a thread, which has the lock of loading meanwhile, and waits for that of the list.
-class LoadingThread {
- public:
-  LoadingThread()
-      : thread_([this] {
-          id_ = static_cast<int>(::syscall(SYS_gettid));
-          in_constructor = [] {};
-          if (void* const library = ::dlopen(JITUNWIND_CONSTRUCTOR, RTLD_NOW | RTLD_LOCAL)) ::dlclose(library);
-        }) {
-    const auto waits = [this] {
-      return text_of_file("/proc/self/task/" + std::to_string(id_.load()) + "/wchan").find("futex") !=
-             std::string::npos;
-    };
-    for (int i = 0; i < 1000 && (id_ == 0 || !waits()); ++i) std::this_thread::sleep_for(10ms);
-    std::this_thread::sleep_for(50ms);
-  }
-  ~LoadingThread() { thread_.join(); }
-
- private:
-  std::atomic<int> id_ = 0;
-  std::thread thread_;
-};
+/// It has the lock of loading meanwhile, and waits for that of the list.
+void load_and_unload() {
+  in_constructor = [] {};
+  if (void* const library = ::dlopen(JITUNWIND_CONSTRUCTOR, RTLD_NOW | RTLD_LOCAL)) ::dlclose(library);
+}
 
 /// Each thread would wait for the other's lock. If that does not end, the whole test does.
 TEST(LinkersLock, NoSegmentIsOpenedOrClosedByWhoeverHasTheList) {
@@ -113,10 +125,10 @@ TEST(LinkersLock, NoSegmentIsOpenedOrClosedByWhoeverHasTheList) {
   std::vector<Addr> kept;
   for (int i = 0; i < 6; ++i) kept.push_back(commit_frame(segments, "kept " + std::to_string(i)));
   const std::size_t published = segments.status().published;
-  std::optional<LoadingThread> other;
+  std::optional<OtherThread> other(std::in_place, load_and_unload);
   ::alarm(60);
   iterate([&] {
-    other.emplace();
+    other->begin_and_wait();
     EXPECT_TRUE(segments.seal());
     use(segments, 40);                                                   // opens some
     for (const Addr start : kept) EXPECT_TRUE(segments.release(start));  // closes one
@@ -140,10 +152,10 @@ TEST(LinkersLock, WhoeverHasTheListMayDestroySegments) {
   ASSERT_NE(::dladdr(reinterpret_cast<void*>(static_cast<std::uintptr_t>(starts[0])), &info), 0);
   const std::string file = info.dli_fname;
   const LibgccSearch search;
-  std::optional<LoadingThread> other;
+  std::optional<OtherThread> other(std::in_place, load_and_unload);
   ::alarm(60);
   iterate([&] {
-    other.emplace();
+    other->begin_and_wait();
     segments.reset();
     for (const Addr start : starts) EXPECT_EQ(search(start + 1), 0u);
   });
@@ -180,7 +192,8 @@ TEST(LinkersLock, TheNextSegmentIsThereAlready) {
   for (int i = 0; i < 2000 && libraries() < 2; ++i) std::this_thread::sleep_for(10ms);
   ASSERT_EQ(libraries(), 2u);
   std::this_thread::sleep_for(200ms);  // the thread that opened it hands it over
-  construct([&] { wait_for_use(segments, 40); });
+  OtherThread other([&] { use(segments, 40); });
+  construct([&] { other.run(); });
   EXPECT_EQ(segments.status().files, 2u);
   for (std::size_t i = 0; i < kept.size(); ++i) EXPECT_EQ(symbol_at(kept[i]), "kept " + std::to_string(i));
 }
