@@ -143,9 +143,9 @@ function(jitunwind_protect)
   endforeach()
 endfunction()
 
-# jitunwind_layer(name SOURCES... [SMALL source...] [THIN source...] [CORE source...] [CORE_SMALL source...]
-# [SEAMS source...] [LINK library...] [INTO library] [ALONE source...]): OBJECT libraries for each folder. Their objects and what they link
-# end up in `library`, jitunwind unless said otherwise. Visibility is hidden; public headers open their namespace below
+# jitunwind_layer(name SOURCES... [SMALL source...] [THIN source...] [READERS source...] [READERS_SMALL source...]
+# [CORE source...] [CORE_SMALL source...] [SEAMS source...] [LINK library...] [INTO library] [ALONE source...]): OBJECT
+# libraries for each folder. Their objects and what they link end up in `library`, jitunwind unless said otherwise. Visibility is hidden; public headers open their namespace below
 # "#pragma GCC visibility push(default)". Thread-locals are initial-exec: the first access to a dynamic one allocates,
 # which a walk in a signal handler must not. (musl allocates them while it loads a library or starts a thread, and opens
 # no library that has initial-exec ones.) Functions of other libraries are bound when a program is loaded. Binding at
@@ -161,7 +161,8 @@ endfunction()
 # too. They neither throw nor need the C++ run-time library: cmake/core_references.h. CORE_SMALL are those among them for
 # size. SEAMS call functions that libjitunwind defines (unwind_core/above_internal.h): they are compiled once with weak
 # references for the core, and once with others for the archive. THIN names sources of libjitunwind that
-# libjitunwind-libunwind has as well, hidden, so that it needs the core alone.
+# libjitunwind-libunwind has as well, hidden, so that it needs the core alone. READERS and READERS_SMALL name those of
+# libjitunwind-listen: they need the C++ run-time library, of which it has a part of its own.
 check_symbol_exists(__GLIBC__ features.h JITUNWIND_HAS_GLIBC)
 set(jitunwind_tls $<$<BOOL:${JITUNWIND_HAS_GLIBC}>:-ftls-model=initial-exec>)
 set(core_references ${PROJECT_SOURCE_DIR}/cmake/core_references.h)
@@ -174,14 +175,16 @@ function(jitunwind_without_cxx)
   endforeach()
 endfunction()
 function(jitunwind_layer name)
-  cmake_parse_arguments(arg "" "INTO" "SOURCES;SMALL;THIN;CORE;CORE_SMALL;SEAMS;LINK;ALONE" ${ARGN})
+  cmake_parse_arguments(arg "" "INTO" "SOURCES;SMALL;THIN;READERS;READERS_SMALL;CORE;CORE_SMALL;SEAMS;LINK;ALONE" ${ARGN})
   if(NOT arg_INTO)
     set(arg_INTO jitunwind)
   endif()
   if(JITUNWIND_SANITIZE)
     list(APPEND arg_SOURCES ${arg_SMALL})
+    list(APPEND arg_READERS ${arg_READERS_SMALL})
     list(APPEND arg_CORE ${arg_CORE_SMALL})
     set(arg_SMALL "")
+    set(arg_READERS_SMALL "")
     set(arg_CORE_SMALL "")
   endif()
   # These libraries get the objects: the core's archive and shared library, the shared library above that, and the
@@ -192,6 +195,8 @@ function(jitunwind_layer name)
   set(goes_to_seams archive)
   set(goes_to_small above archive)
   set(goes_to_thin above archive thin)
+  set(goes_to_readers above archive readers)
+  set(goes_to_readers_small above archive readers)
   set(goes_to_ above archive)
   set(core "${arg_CORE}")
   set(core_small "${arg_CORE_SMALL}")
@@ -199,7 +204,9 @@ function(jitunwind_layer name)
   set(seams "${arg_SEAMS}")
   set(small "${arg_SMALL}")
   set(thin "${arg_THIN}")
-  foreach(part IN ITEMS "" core core_small core_seams seams small thin)
+  set(readers "${arg_READERS}")
+  set(readers_small "${arg_READERS_SMALL}")
+  foreach(part IN ITEMS "" core core_small core_seams seams small thin readers readers_small)
     set(target jitunwind_${name})
     set(sources ${arg_SOURCES})
     if(part)
@@ -216,7 +223,7 @@ function(jitunwind_layer name)
     if(part MATCHES "core|thin")
       jitunwind_without_cxx(${target})
     endif()
-    if(part STREQUAL "thin")
+    if(part MATCHES "thin|readers")
       target_compile_options(${target} PRIVATE -fno-sanitize=vptr)  # which refers to types of libjitunwind
     endif()
     if(part STREQUAL "core_seams")
@@ -323,13 +330,10 @@ function(jitunwind_library name)
     target_link_options(${name}_shared PRIVATE ${jitunwind_large_last})
     set_property(TARGET ${name}_shared APPEND PROPERTY LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/large_last.ld)
   endif()
-  # If a library has a run path, the dynamic linker looks for each library that it needs in a dozen folders below that
-  # path first. So only libraries that need one of this project's have a run path. It is the same here as when
-  # installed: CMake would pad another one with empty folders, and these mean the folder in which the program is
+  # Each library needs others of this project, or opens one, and these are in its folder. The run path is the same here
+  # as when installed: CMake would pad another one with empty folders, and these mean the folder in which the program is
   # started.
-  if(arg_USES OR arg_ABOVE)
-    set_target_properties(${name}_shared PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN")
-  endif()
+  set_target_properties(${name}_shared PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN")
   # The library is never unmapped, because other copies, debuggers and the C++ run-time keep pointers into it. Clang
   # names libraries that are not used, such as libm, unless the linker is told to drop them.
   target_link_options(${name}_shared PRIVATE -Wl,-z,nodelete,-z,relro,-z,now -Wl,--as-needed)

@@ -14,6 +14,7 @@
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/own_fde_internal.h"
 #include "jitunwind/dyn_info/procedure_rows_p.h"
+#include "jitunwind/dyn_info/registry/observers_internal.h"
 #include "jitunwind/dyn_info/registry/registry_state_p.h"
 #include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/hash.h"
@@ -271,6 +272,12 @@ Status check_registrations(std::span<unw_dyn_info_t* const> batch, Behind behind
   } catch (const std::bad_alloc&) {  // the registration itself says so, if it needs memory
   }
   return Done{};
+}
+
+const FunctionsAbove* jitunwind_functions_above() noexcept {
+  static constexpr FunctionsAbove k_functions{&observers, attach_gdb_in_writer, remark_on_gdb, attach_perf_in_writer,
+                                              check_registrations};
+  return &k_functions;
 }
 
 }  // namespace jitunwind

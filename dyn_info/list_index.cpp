@@ -6,8 +6,6 @@
 #include <queue>
 #include <utility>
 
-#include "jitunwind/dyn_info/list_walk_p.h"
-
 namespace jitunwind {
 
 /// Handles procedures that do not overlap, as JITs make them: each is a stretch, and so is each gap.
@@ -88,24 +86,6 @@ ListIndex::Stretch ListIndex::known_at(Addr at, Addr& end) const noexcept {
   const Stretch before = stretch_at(stretches_, at, end_before);
   end = std::min(end, end_before);
   return {std::max(changed.begin, before.begin), before.descriptor};
-}
-
-Status ListIndex::make(const WalkedList& list) noexcept try {
-  const auto& [head, of_list, state, lookup, memory] = list;
-  std::vector<Procedure> procedures;
-  const Status walked = for_each_procedure(state.first, lookup, memory, [&](Addr descriptor, const AddrRange& code) {
-    procedures.push_back({code, descriptor});
-    return true;
-  });
-  if (!walked) return walked.error();
-  const Arch& arch = lookup.space.arch;
-  const auto count = state.is_changing() ? std::nullopt : count_changes(of_list, memory, arch, lookup.window);
-  const Result<ListState> after = read_list_state(head, memory, arch, lookup.window);
-  if (!after) return after.error();
-  if (after->generation == state.generation && make(head, state.generation, procedures, count)) return Done{};
-  return Error{ErrorCode::unspecified, head, "list of procedures keeps changing"};
-} catch (const std::bad_alloc&) {
-  return Error{ErrorCode::out_of_memory, list.head, "list of procedures"};
 }
 
 Addr ListIndex::find(Addr at) const noexcept {

@@ -10,7 +10,7 @@
 
 namespace jitunwind {
 
-struct WalkedList;
+struct WalkedList;  // target_list.cpp
 
 /// A cache of a list: the list is walked once, not for each lookup, and not again if its changes are known. If
 /// procedures overlap, the newest one answers. Used by one thread at a time.
@@ -40,10 +40,6 @@ class ListIndex {
   /// changes that made the list, if it is known. Returns false when there is no memory; then nothing is known.
   bool make(Addr list, std::uint32_t generation, std::span<const Procedure> procedures,
             std::optional<std::uint64_t> changes = {}) noexcept;
-  /// Does the same by walking the list. An index is valid only if the generation is the same before and after. Errors:
-  /// those of for_each_procedure() and read_list_state(); out_of_memory; unspecified if the list changes meanwhile.
-  /// Virtual like find(): a library that has lists without an index calls neither, and is linked without them.
-  virtual Status make(const WalkedList& list) noexcept;
   /// The number of changes that made the known list; empty: the number is not known, or nothing is.
   std::optional<std::uint64_t> changes() const noexcept { return is_known_ ? changes_ : std::nullopt; }
   /// Updates the index to another generation by `changes`, the oldest first. Returns false when they contradict the
@@ -53,7 +49,7 @@ class ListIndex {
   void forget() noexcept { is_known_ = false; }
 
   /// The descriptor of the newest procedure that covers `at`; 0: none does. O(log n).
-  virtual Addr find(Addr at) const noexcept;
+  Addr find(Addr at) const noexcept;
 
  private:
   /// A stretch ends where the next one begins; descriptor 0: it belongs to no procedure.
@@ -80,6 +76,16 @@ class ListIndex {
   Addr list_ = 0;
   std::uint32_t generation_ = 0;
   bool is_known_ = false;
+};
+
+/// The index of a list of a target. A library that has lists without an index calls none of its functions. They are
+/// virtual and not inline, so that it is linked without them.
+class WalkedListIndex : public ListIndex {
+ public:
+  /// Walks the list. An index is valid only if the generation is the same before and after. Errors: those of
+  /// for_each_procedure() and read_list_state(); out_of_memory; unspecified if the list changes meanwhile.
+  virtual Status walk(const WalkedList& list) noexcept;
+  virtual Addr find_procedure(Addr at) const noexcept;
 };
 
 }  // namespace jitunwind

@@ -160,4 +160,24 @@ void append_listed_code(const ListHead& head, Lookup& lookup, std::vector<AddrRa
   }
 }
 
+Addr WalkedListIndex::find_procedure(Addr at) const noexcept { return find(at); }
+
+Status WalkedListIndex::walk(const WalkedList& list) noexcept try {
+  const auto& [head, of_list, state, lookup, memory] = list;
+  std::vector<Procedure> procedures;
+  const Status walked = for_each_procedure(state.first, lookup, memory, [&](Addr descriptor, const AddrRange& code) {
+    procedures.push_back({code, descriptor});
+    return true;
+  });
+  if (!walked) return walked.error();
+  const Arch& arch = lookup.space.arch;
+  const auto count = state.is_changing() ? std::nullopt : count_changes(of_list, memory, arch, lookup.window);
+  const Result<ListState> after = read_list_state(head, memory, arch, lookup.window);
+  if (!after) return after.error();
+  if (after->generation == state.generation && make(head, state.generation, procedures, count)) return Done{};
+  return Error{ErrorCode::unspecified, head, "list of procedures keeps changing"};
+} catch (const std::bad_alloc&) {
+  return Error{ErrorCode::out_of_memory, list.head, "list of procedures"};
+}
+
 }  // namespace jitunwind

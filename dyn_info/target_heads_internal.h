@@ -45,7 +45,7 @@ class TargetHeads final : public ListHead {
 
   Result<Addr> list_head(std::size_t number, MemoryWindow& window) const noexcept override;
   const Memory* memory_now() const noexcept override { return memory_now_; }
-  ListIndex* index_of(std::size_t number, bool is_changing) const noexcept override {
+  WalkedListIndex* index_of(std::size_t number, bool is_changing) const noexcept override {
     return number < k_most ? &(is_changing ? changing_ : indexes_)[number] : nullptr;
   }
 
@@ -92,10 +92,10 @@ class TargetHeads final : public ListHead {
   const TargetFiles& files_;
   const Memory* memory_now_ = nullptr;
   mutable std::vector<List> lists_;
-  mutable std::array<ListIndex, k_most> indexes_;
+  mutable std::array<WalkedListIndex, k_most> indexes_;
   // Indexes of lists that the target was changing when it was stopped. They are valid only in this moment. indexes_
   // keeps the previous state, and later changes bring it up to date.
-  mutable std::array<ListIndex, k_most> changing_;
+  mutable std::array<WalkedListIndex, k_most> changing_;
   mutable bool has_looked_ = false;
 };
 

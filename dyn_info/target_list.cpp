@@ -83,12 +83,12 @@ Result<std::optional<unw_dyn_info_t>> find_in_list(Addr first, Addr at, const Lo
 }
 
 /// Does the same as find_in_list() by an index, which is made if it is of another generation.
-Result<std::optional<unw_dyn_info_t>> find_by_index(ListIndex& index, Addr list, const ListHead::Changes& changes,
+Result<std::optional<unw_dyn_info_t>> find_by_index(WalkedListIndex& index, Addr list, const ListHead::Changes& changes,
                                                     const ListState& state, Addr at, const Lookup& lookup,
                                                     const CountedMemory& memory, Addr& where) noexcept {
   if (!index.is_of(list, state.generation))
-    if (const Status made = index.make({list, changes, state, lookup, memory}); !made) return made.error();
-  where = index.find(at);
+    if (const Status made = index.walk({list, changes, state, lookup, memory}); !made) return made.error();
+  where = index.find_procedure(at);
   return read_found(where, at, lookup, memory);
 }
 
@@ -110,9 +110,9 @@ Result<T> read_one_list(const ListHead& head, std::size_t number, Addr list, Loo
     if (!before) return before.error();
     const bool is_changing = before->is_changing();
     if (is_changing && !now && attempt < k_attempts) continue;
-    ListIndex* const index = head.index_of(number, is_changing);
+    WalkedListIndex* const index = head.index_of(number, is_changing);
     const bool was_known = index && !(now && is_changing) && index->is_of(list, before->generation);
-    if (was_known && index->find(at) == 0) return none;
+    if (was_known && index->find_procedure(at) == 0) return none;
     const Result<T> answer = [&]() -> Result<T> {
       Addr where = 0;
       const auto info = index ? find_by_index(*index, list, head.changes_of(number), *before, at, lookup, memory, where)

@@ -10,7 +10,7 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-class ListIndex;
+class WalkedListIndex;
 
 /// The heads of a target's lists. Each copy of the library in the target has a list.
 class ListHead {
@@ -34,7 +34,7 @@ class ListHead {
 
   /// The index that keeps the procedures of the list of that number between questions. If it is null, the list is
   /// walked for each question. `is_changing`: its generation is odd.
-  virtual ListIndex* index_of(std::size_t number, bool is_changing) const noexcept {
+  virtual WalkedListIndex* index_of(std::size_t number, bool is_changing) const noexcept {
     (void)number, (void)is_changing;
     return nullptr;
   }

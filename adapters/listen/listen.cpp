@@ -111,8 +111,10 @@ void say_name(Dialect dialect, const AddrRange& code, std::string_view name) noe
   if (listens_to(dialect)) name_code(code, name);
 }
 
-void say_lines(Dialect dialect, Addr begin, SourceLines lines) noexcept {
-  if (listens_to(dialect)) add_lines(begin, std::move(lines));
+void say_lines(Dialect dialect, Addr begin, std::span<const ToldLine> lines) noexcept try {
+  if (listens_to(dialect)) add_lines(begin, SourceLines(lines));
+} catch (const std::bad_alloc&) {
+  note_unheard({ErrorCode::out_of_memory, begin, "no memory for lines"});
 }
 
 void say_gone(Dialect dialect, const AddrRange& code) noexcept {

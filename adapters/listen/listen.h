@@ -4,8 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <new>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "jitunwind/sdk/dialects/source_lines.h"
 #include "jitunwind/unwind_core/address.h"
@@ -42,13 +46,33 @@ void listen(std::uint32_t dialects = k_all_dialects) noexcept;
 void say_name(Dialect dialect, const AddrRange& code, std::string_view name) noexcept;
 /// Announces source lines of code that has a name and begins there; other code is ignored. They are forgotten with the
 /// name, and stay if the same code is only named anew. Thread-safe; not signal-safe.
-void say_lines(Dialect dialect, Addr begin, SourceLines lines) noexcept;
+void say_lines(Dialect dialect, Addr begin, std::span<const ToldLine> lines) noexcept;
 /// Forgets names and lines of all code that begins in this range.
 void say_gone(Dialect dialect, const AddrRange& code) noexcept;
 
+/// Calls `receive` with the source line of the code at `at`, and with `into`. Returns false and calls nothing if no
+/// dialect has announced the line. `receive` must not call functions of this header. Thread-safe; not signal-safe.
+bool receive_heard_line(Addr at, void (*receive)(void* into, const ToldLine& line) noexcept, void* into) noexcept;
 /// The source line of the code at `at`. Empty: no dialect has announced it. Thread-safe; not signal-safe; throws
-/// std::bad_alloc.
-std::optional<SourceLine> heard_line(Addr at);
+/// std::bad_alloc. The caller's own run-time library allocates the text, which frees it: the listening library has
+/// another one.
+inline std::optional<SourceLine> heard_line(Addr at) {
+  struct Copy {
+    SourceLine line{};
+    bool has_memory = true;
+  } copy;
+  const auto take = [](void* into, const ToldLine& line) noexcept {
+    Copy& made = *static_cast<Copy*>(into);
+    try {
+      made.line = {std::string(line.file), line.line};
+    } catch (const std::bad_alloc&) {
+      made.has_memory = false;
+    }
+  };
+  if (!receive_heard_line(at, take, &copy)) return std::nullopt;
+  if (!copy.has_memory) throw std::bad_alloc();
+  return std::move(copy.line);
+}
 
 /// Counters of the announcements so far.
 struct ListenStatus {

@@ -127,9 +127,23 @@ void attach_by_environment() noexcept;
 // The layer of adapters defines these, as it does those of registry_internal.h. The caller is inside a
 // WritingScope.
 
-JITUNWIND_ABOVE Status attach_gdb_in_writer() noexcept;
+Status attach_gdb_in_writer() noexcept;
 /// Returns the remark for standard error where the environment has attached the adapter, or null for none.
-JITUNWIND_ABOVE const char* remark_on_gdb() noexcept;
-JITUNWIND_ABOVE Status attach_perf_in_writer() noexcept;
+const char* remark_on_gdb() noexcept;
+Status attach_perf_in_writer() noexcept;
+
+/// Functions of libjitunwind that the registry calls if JITUNWIND_ATTACH or JITUNWIND_CHECK asks: those above, and
+/// check_registrations().
+struct FunctionsAbove {
+  const ObserverList* observers;  ///< those of the core that libjitunwind is built on
+  Status (*attach_gdb)() noexcept;
+  const char* (*remark_on_gdb)() noexcept;
+  Status (*attach_perf)() noexcept;
+  Status (*check)(std::span<unw_dyn_info_t* const> batch, Behind behind) noexcept;
+};
+extern "C" JITUNWIND_ABOVE const FunctionsAbove* jitunwind_functions_above() noexcept;
+/// The functions of the libjitunwind that was linked, or that the core has opened, since one of the two variables was
+/// set when it was loaded. Null: there is none.
+const FunctionsAbove* functions_above() noexcept;
 
 }  // namespace jitunwind

@@ -9,7 +9,6 @@
 
 #include "jitunwind/dyn_info/libunwind-dynamic.h"
 #include "jitunwind/dyn_info/registry/registry.h"
-#include "jitunwind/unwind_core/above_internal.h"
 #include "jitunwind/unwind_core/trace/log.h"
 
 namespace jitunwind {
@@ -24,7 +23,7 @@ inline bool refuses_mistakes() noexcept { return (log_words() & k_check_refuses)
 
 /// Holds descriptions against the code. Those with Behind::nothing are validated before, as builders have done with the
 /// others. Error: JITUNWIND_CHECK refuses one. check_procedure.cpp has these functions.
-JITUNWIND_ABOVE Status check_registrations(std::span<unw_dyn_info_t* const> batch, Behind behind) noexcept;
+Status check_registrations(std::span<unw_dyn_info_t* const> batch, Behind behind) noexcept;
 
 /// Tells a mistake, whose text has offsets in the procedure: mistakes with one text are one. Null: the name is not
 /// known. `instructions`: their number, if there are several.

@@ -1,14 +1,12 @@
 // Counts and logs changes of the registry.
-#include <unistd.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
+#include "jitunwind/dyn_info/registry/observers_internal.h"
 #include "jitunwind/dyn_info/registry/registry_internal.h"
 #include "jitunwind/dyn_info/registry/registry_state_p.h"
-#include "jitunwind/unwind_core/environment.h"
 #include "jitunwind/unwind_core/memory/local.h"
 #include "jitunwind/unwind_core/trace/counters.h"
 #include "jitunwind/unwind_core/trace/log.h"
@@ -62,19 +60,6 @@ constinit const LocalMemory k_log_memory;
   line.text(", at ").hex(error.at);
 }
 
-/// Runs before threads exist that might change the environment.
-[[gnu::constructor]] void check_by_environment() {
-  constexpr std::array<std::string_view, 2> k_words{"warn", "refuse"};
-  const std::uint32_t words = environment_words("JITUNWIND_CHECK", k_words);
-  if (words != 0 && !is_above(check_registrations)) {
-    Line line;
-    line.text("jitunwind: JITUNWIND_CHECK: nothing is checked: ").text(k_not_above).write_to(STDERR_FILENO);
-    return;
-  }
-  if ((words & 1) != 0) add_to_log_words(k_check_warns);
-  if ((words & 2) != 0) add_to_log_words(k_check_refuses);
-}
-
 }  // namespace
 
 Status look_at_new(std::span<unw_dyn_info_t* const> batch, Behind behind) noexcept {
@@ -84,7 +69,7 @@ Status look_at_new(std::span<unw_dyn_info_t* const> batch, Behind behind) noexce
       log_overlap(*di);
       log_lost_personality(*di);
     }
-  return checks_registrations() ? check_registrations(batch, behind) : Done{};
+  return checks_registrations() ? functions_above()->check(batch, behind) : Done{};
 }
 
 void log_to_be_taken_out(const char* how, std::span<unw_dyn_info_t* const> batch) noexcept {

@@ -21,11 +21,11 @@ SourceLines::SourceLines(std::span<const ToldLine> told) {
   sort_by(lines_, &Line::offset);
 }
 
-std::optional<SourceLine> SourceLines::find(std::uint64_t offset) const {
+std::optional<ToldLine> SourceLines::told_at(std::uint64_t offset) const noexcept {
   const auto behind = std::ranges::upper_bound(lines_, offset, {}, &Line::offset);
   if (behind == lines_.begin()) return std::nullopt;
   const Line& line = *std::prev(behind);
-  return line.line == 0 ? std::nullopt : std::optional(SourceLine{files_[line.file], line.line});
+  return line.line == 0 ? std::nullopt : std::optional(ToldLine{line.offset, line.line, files_[line.file]});
 }
 
 }  // namespace jitunwind

@@ -39,8 +39,12 @@ class SourceLines {
   /// The lines may be in any order. If several have one offset, the last one counts.
   explicit SourceLines(std::span<const ToldLine> told);
 
-  /// Returns nothing in front of the first line, and for code of no line.
-  std::optional<SourceLine> find(std::uint64_t offset) const;
+  /// Returns nothing in front of the first line, and for code of no line. The text is this object's.
+  std::optional<ToldLine> told_at(std::uint64_t offset) const noexcept;
+  std::optional<SourceLine> find(std::uint64_t offset) const {
+    const auto line = told_at(offset);
+    return line ? std::optional(SourceLine{std::string(line->file), line->line}) : std::nullopt;
+  }
   bool empty() const noexcept { return lines_.empty(); }
 
  private:

@@ -9,7 +9,7 @@
  */
 static const unsigned char k_code[] = {0x55, 0x48, 0x83, 0xec, 0x20, 0xff, 0xd7, 0x48, 0x83, 0xc4, 0x20, 0x5d, 0xc3};
 
-enum { k_begin_at = 32, k_size_at = 40 };
+enum { k_begin_at = 32, k_size_at = 40, k_cfa_at = 50 };
 static const unsigned char k_frames[] = {
     /* CIE: version 1, no augmentation, factors 1 and -8, return address 16; cfa=rsp+8 ra=[cfa-8] */
     20, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0x78, 16, 0x0c, 7, 8, 0x90, 1, 0, 0, 0, 0, 0, 0,

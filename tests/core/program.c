@@ -1,6 +1,6 @@
 /* A program in C that has libjitunwind-core alone: code made at run time with call frame information of its own is
    registered, walked with names, refused where it is wrong, and forgotten. argv[1], if there is one, is
-   libjitunwind.so.1, which is opened after that: both have one registry. */
+   libjitunwind.so.1, which is opened after that: both have one registry; or it is "wrong": a row is. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <jitunwind/sdk/c/register.h>
@@ -59,6 +59,8 @@ int main(int argc, char** argv) {
   if (mprotect(page, 4096, PROT_READ | PROT_EXEC) != 0) return fail("mprotect");
   static unsigned char frames[sizeof k_frames];
   place_frames(frames, page);
+  const int is_wrong = argc > 1 && strcmp(argv[1], "wrong") == 0;
+  if (is_wrong) frames[k_cfa_at] = 24;
 
   const uint64_t begin = (uintptr_t)page, table = (uintptr_t)frames;
   const ju_range code = {begin, begin + sizeof k_code};
@@ -85,7 +87,7 @@ int main(int argc, char** argv) {
   if (stopped != k_end) return fail("the walk has another end");
   if (strcmp(names[0], "walk") != 0 || strcmp(names[1], "made_at_run_time") != 0 || strcmp(names[2], "main") != 0)
     return printf("%s %s %s\n", names[0], names[1], names[2]), 1;
-  if (argc > 1 && in_both(argv[1]) != 0) return 1;
+  if (argc > 1 && !is_wrong && in_both(argv[1]) != 0) return 1;
 
   if (ju_object_cancel(registered, &error) != JU_OK) return fail(error.text);
   if (ju_may_be_registered(begin + 4)) return fail("still registered");

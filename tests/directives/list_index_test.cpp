@@ -153,10 +153,10 @@ struct Heads final : ListHead {
     return number < at.size() ? at[number] : Addr{0};
   }
   const Memory* memory_now() const noexcept override { return now; }
-  ListIndex* index_of(std::size_t number, bool) const noexcept override { return &indexes[number]; }
+  WalkedListIndex* index_of(std::size_t number, bool) const noexcept override { return &indexes[number]; }
   std::vector<Addr> at;
   const Memory* now = nullptr;
-  mutable std::array<ListIndex, k_most> indexes;
+  mutable std::array<WalkedListIndex, k_most> indexes;
 };
 
 /// Lists with named procedures of 16 bytes.

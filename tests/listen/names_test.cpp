@@ -516,10 +516,10 @@ TEST(HeardNames, HaveLinesAsLongAsTheCodeIsTheSame) {
     return found ? found->file + ":" + std::to_string(found->line) : "none";
   };
   const ToldLine told[] = {{0, 7, "a.js"}, {4, 8, "a.js"}};
-  say_lines(Dialect::itt, k_code, SourceLines(told));
+  say_lines(Dialect::itt, k_code, told);
   EXPECT_EQ(line(k_code), "none") << "of no name";
   say(k_code, 16, "function");
-  say_lines(Dialect::itt, k_code, SourceLines(told));
+  say_lines(Dialect::itt, k_code, told);
   EXPECT_EQ(line(k_code + 3), "a.js:7");
   EXPECT_EQ(line(k_code + 15), "a.js:8");
   EXPECT_EQ(line(k_code + 16), "none");
@@ -527,7 +527,7 @@ TEST(HeardNames, HaveLinesAsLongAsTheCodeIsTheSame) {
   EXPECT_EQ(line(k_code + 4), "a.js:8");
   say(k_code, 8, "other code");
   EXPECT_EQ(line(k_code + 4), "none");
-  say_lines(Dialect::itt, k_code, SourceLines(told));
+  say_lines(Dialect::itt, k_code, told);
   forget_all();
   EXPECT_EQ(line(k_code + 4), "none");
 }

@@ -52,8 +52,7 @@ TEST(CoreLibrary, WeakReferencesAreKnown) {
       R"(_ITM_\w+TMCloneTable|__gmon_start__|_r_debug|__real__Unwind_Find_FDE|__lsan_ignore_object|)"
       R"(__asan_\w+|_dl_find_object|_DYNAMIC|_Unwind_FindEnclosingFunction|)"
       R"(_ZTVN10__cxxabiv1\d+__(si_|vmi_)?class_type_infoE|__cxa_pure_virtual|)"
-      R"(_ZN9jitunwind\d+(every_arch|decompress_(xz|zlib|zstd)|remark_on_gdb|attach_(gdb|perf)_in_writer|)"
-      R"(start_telling|check_registrations)E.*)");
+      R"(jitunwind_functions_above|_ZN9jitunwind\d+(every_arch|decompress_(xz|zlib|zstd)|start_telling)E.*)");
   const Pattern of_c(R"(\w+@GLIBC_\S+)");
   const std::vector<std::string> weak = names("-D -u '" JITUNWIND_CORE_SHARED "'", "wv");
   EXPECT_GT(weak.size(), 8u);
@@ -122,6 +121,16 @@ TEST(CoreLibrary, StartTakesFewPages) {
   std::printf("%ld page faults, %ld with the core\n", without, with);
   EXPECT_GT(with, without);
   EXPECT_LE(with - without, 16);
+}
+
+/// A C++ run-time library would be some 60 more.
+TEST(CoreLibrary, LibrariesThatArePreloadedTakeFewPages) {
+  const long without = faults_of(""), listening = faults_of(JITUNWIND_LISTEN_SHARED),
+             drop_in = faults_of(JITUNWIND_DROP_IN_SHARED);
+  std::printf("%ld page faults, %ld with libjitunwind-listen, %ld with libunwind.so.8\n", without, listening, drop_in);
+  EXPECT_GT(listening, without);
+  EXPECT_LE(listening - without, 46);
+  EXPECT_LE(drop_in - without, 64);
 }
 #endif
 #endif

@@ -1,6 +1,8 @@
 // This header has facts of CPUs, beside their tables, for readers of other programs' data.
 #pragma once
 
+#include <elf.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -8,8 +10,9 @@
 
 namespace jitunwind {
 
-/// The alignment in bytes of a number of 8 bytes in a structure.
-std::size_t alignment_of_8_bytes(const Arch& arch) noexcept;
+/// The alignment in bytes of a number of 8 bytes in a structure: psABI for i386, table 2.1; all other CPUs align them by
+/// their size.
+inline std::size_t alignment_of_8_bytes(const Arch& arch) noexcept { return arch.elf_machine == EM_386 ? 4 : 8; }
 
 /// The CPU of programs that systems of this one run as well; the kernel gives registers of their threads by that CPU's
 /// NT_PRSTATUS. Null: none are known.

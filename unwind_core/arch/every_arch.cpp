@@ -41,10 +41,4 @@ const Arch* find_arch(unsigned elf_machine, bool big_endian) noexcept {
 }
 
 const Arch* also_runs(const Arch& arch) noexcept { return &arch == &arch::x86_64 ? &arch::x86 : nullptr; }
-
-/// psABI for i386, table 2.1; all other CPUs align them by their size.
-std::size_t alignment_of_8_bytes(const Arch& arch) noexcept {
-  return arch.elf_machine == arch::x86.elf_machine ? 4 : 8;
-}
-
 }  // namespace jitunwind

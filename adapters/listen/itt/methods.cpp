@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "jitunwind/adapters/listen/listening_p.h"
+#include "jitunwind/adapters/listen/names/heard_names_p.h"
 #include "jitunwind/sdk/dialects/itt_event.h"
 #include "jitunwind/unwind_core/memory/local.h"
 
@@ -43,7 +44,7 @@ void hear_itt_event(std::int32_t event, const void* data) noexcept {
     if (read->kind == IttEvent::Kind::unloaded) return say_gone(Dialect::itt, take_unloaded(read->method));
     note_loaded(read->method, read->code);
     say_name(Dialect::itt, read->code, read->name);
-    say_lines(Dialect::itt, read->code.begin, std::move(read->lines));
+    if (listens_to(Dialect::itt)) add_lines(read->code.begin, std::move(read->lines));
   } catch (const std::bad_alloc&) {
     note_unheard({ErrorCode::out_of_memory, 0, "no memory for an event of ITT"});
   }

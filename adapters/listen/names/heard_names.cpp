@@ -202,13 +202,16 @@ void add_lines(Addr begin, SourceLines&& lines) noexcept {
   destroy_on_heap(std::exchange(known->second->lines, make_on_heap<SourceLines>(std::move(lines))));
 }
 
-std::optional<SourceLine> heard_line(Addr at) {
-  if (!any.load(std::memory_order_seq_cst)) return std::nullopt;
+bool receive_heard_line(Addr at, void (*receive)(void*, const ToldLine&) noexcept, void* into) noexcept {
+  if (!any.load(std::memory_order_seq_cst)) return false;
   const std::lock_guard lock(names_lock);
   const auto behind = names().upper_bound(at);
-  if (behind == names().begin()) return std::nullopt;
+  if (behind == names().begin()) return false;
   const Named& named = *std::prev(behind)->second;
-  return named.lines == nullptr || at >= named.info.end_ip ? std::nullopt : named.lines->find(at - named.info.start_ip);
+  if (named.lines == nullptr || at >= named.info.end_ip) return false;
+  const auto line = named.lines->told_at(at - named.info.start_ip);
+  if (line) receive(into, *line);
+  return line.has_value();
 }
 
 void move_name(Addr from, const AddrRange& to) noexcept {
