@@ -120,11 +120,12 @@ TEST(LibraryRules, UnwindExpressExportsItsNames) {
 
 TEST(LibraryRules, ListeningLibraryExportsWhatJitsCall) {
   const Pattern names(R"(__(de)?register_frame(_info|_table|_info_table)?(_bases)?)");
+  const Pattern for_headers("ju_jit_functions");
   const Pattern own(R"(_ZN9jitunwind(6listen|13listen_status|8say_name|9say_lines|8say_gone|18receive_heard_line|)"
-                    R"(14hear_itt_event)E.*)");
+                    R"(14hear_itt_event|13start_telling)E.*)");
   const Pattern symbolizers(R"(dladdr1?|backtrace_symbols(_fd)?)");
   const Pattern held_up(R"(mmap(64)?|munmap|mprotect|mremap)");
-  expect_only("-D", JITUNWIND_LISTEN_SHARED, {names, own, symbolizers, held_up, k_asked_name}, false);
+  expect_only("-D", JITUNWIND_LISTEN_SHARED, {names, own, for_headers, symbolizers, held_up, k_asked_name}, false);
   expect_only("-g", JITUNWIND_LISTEN_STATIC, {names, symbolizers, k_own_name, k_sanitizers}, true);
 }
 
