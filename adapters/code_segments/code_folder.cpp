@@ -102,9 +102,7 @@ Result<CodeFolder> CodeFolder::open(const std::string& place, FilesAtEnd files) 
   if (!outer.is_open()) return not_published("the folder cannot be opened");
   if (!is_safe(outer.number())) return not_published("others may replace what is in the folder");
   const std::string name = std::string(k_code_folder_prefix) + own_namespace() + name_of(::getpid());
-  constexpr unsigned k_most_tries = 10;
   ReadableFile inner;
-  // Another thread, whose segment is not published, may remove the folder before it is opened here.
   for (unsigned tries = 0; !inner.is_open() && tries != k_most_tries; ++tries) {
     if (::mkdirat(outer.number(), name.c_str(), S_IRWXU) == 0) {
       if (files == FilesAtEnd::removed) remove_gone(outer);

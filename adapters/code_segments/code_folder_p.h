@@ -47,6 +47,9 @@ struct CodeFolder {
   std::string path;
   ReadableFile file;
 
+  /// How often the folder is made. Another thread, whose last file goes, may remove it before there is one in it.
+  static constexpr unsigned k_most_tries = 10;
+
   /// Makes it if it does not exist, and then removes those of processes that are gone. Error io, whose text says why:
   /// code is loaded from there, so nobody else may have access, nor replace the folder by another one. Throws
   /// std::bad_alloc.

@@ -28,16 +28,25 @@ void* map_file(int file, std::size_t bytes, int protection, int flags, Addr at =
   return nullptr;
 }
 
-/// An unfinished file, and the name that nothing else in the folder has or gets as long as that is there.
-ReadableFile make_new_file(int folder, const char* prefix, std::string& name) {
+/// An unfinished file, and the path that nothing else in the folder has or gets as long as that is there.
+Result<ReadableFile> make_new_file(const std::string& place, FilesAtEnd files, const char* prefix, std::string& path) {
   static std::atomic<unsigned> count{0};
-  for (;;) {
-    name = prefix + std::to_string(count.fetch_add(1)) + ".so";
-    ReadableFile file = new_file(folder, (name + k_unfinished).c_str());
-    if (!file.is_open() && errno != EEXIST) return file;
-    if (file.is_open() && ::faccessat(folder, name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0) return file;
-    if (file.is_open()) ::unlinkat(folder, (name + k_unfinished).c_str(), 0);
+  for (unsigned tries = 0; tries != CodeFolder::k_most_tries;) {
+    const Result<CodeFolder> folder = CodeFolder::open(place, files);
+    if (!folder) return folder.error();
+    const int number = folder->file.number();
+    const std::string name = prefix + std::to_string(count.fetch_add(1)) + ".so";
+    ReadableFile file = new_file(number, (name + k_unfinished).c_str());
+    path = folder->path + "/" + name;
+    if (file.is_open() && ::faccessat(number, name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0) return file;
+    if (file.is_open())
+      ::unlinkat(number, (name + k_unfinished).c_str(), 0);
+    else if (errno == ENOENT)
+      ++tries;
+    else if (errno != EEXIST)
+      break;
   }
+  return not_published("no file can be made in the folder");
 }
 
 }  // namespace
@@ -155,14 +164,12 @@ Result<SegmentMemory> SegmentMemory::make_file(const std::string& place, FilesAt
                                                SegmentLayout& layout, const Arch& arch, Addr view) {
   if (!SegmentLayout::can_be_written(arch))
     return Error{ErrorCode::invalid_argument, 0, "code of this CPU is not published"};
-  Result<CodeFolder> folder = CodeFolder::open(place, files);
-  if (!folder) return folder.error();
   SegmentMemory memory;
   memory.bytes_ = layout.end;
-  std::string name;
-  const ReadableFile file = make_new_file(folder->file.number(), prefix, name);
-  if (!file.is_open()) return not_published("no file can be made in the folder");
-  const std::string path = folder->path + "/" + name;
+  std::string path;
+  const Result<ReadableFile> made = make_new_file(place, files, prefix, path);
+  if (!made) return made.error();
+  const ReadableFile& file = *made;
   memory.path_ = path + k_unfinished;
   if (const Status mapped = memory.map(file.number(), view); !mapped) return mapped.error();
   const Status backed =
