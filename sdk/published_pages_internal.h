@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -44,7 +45,8 @@ class PublishedPages {
 
   const AddrRange& pages() const noexcept;
   const std::string& path() const noexcept;
-  std::size_t functions() const noexcept;  ///< that are not withdrawn
+  std::size_t functions() const noexcept;             ///< that are not withdrawn
+  const std::optional<Error>& lack() const noexcept;  ///< the first reason why not all is there that was made
 
   /// Others do not know the procedure any more. Unknown ones are ignored.
   void withdraw(Addr begin) noexcept;

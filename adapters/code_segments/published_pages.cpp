@@ -135,11 +135,12 @@ class PublishedPages::Pages {
 
   void enter(const AddrRange& code, const Line& name) {
     const auto offset = [&](Addr at) { return static_cast<std::size_t>(std::min(at, pages.end) - pages.begin); };
+    const Error no_room{ErrorCode::too_deep, code.begin, "the file's tables have no room for it"};
     const auto index = segment.append_at(offset(code.begin), offset(code.end), {});
-    if (!index) return;
+    if (!index) return lacks(no_room);
     OneFde fde(code.begin, segment.next_frame());
     encode_fdes(code, fde);
-    (void)segment.publish(*index, code.size(), fde.bytes(), name.view());
+    if (!segment.publish(*index, code.size(), fde.bytes(), name.view())) lacks(no_room);
     segment[*index].state = Segment::Function::State::committed;
     ++segment.live;
   }
@@ -153,6 +154,8 @@ class PublishedPages::Pages {
     if (file.is_open() && write_whole(file.number(), {segment.memory().writable(), text}, 0) &&
         ::rename(unfinished.c_str(), kept_.c_str()) == 0)
       return;
+    const char* const why = errno == ENOSPC ? "the folder's disk is full" : "the file cannot be copied";
+    lacks({ErrorCode::io, pages.begin, why});
     if (file.is_open()) ::unlink(unfinished.c_str());
     kept_.clear();
   }
@@ -173,8 +176,13 @@ class PublishedPages::Pages {
   const AddrRange pages;
   const std::size_t text;  // its offset in the file
   Segment segment;
+  std::optional<Error> lack;
 
  private:
+  void lacks(const Error& why) noexcept {
+    if (!lack) lack = why;
+  }
+
   struct stat made_ {};
   std::string kept_;
 };
@@ -261,6 +269,7 @@ Status PublishedPages::lay_over() noexcept {
 
 const AddrRange& PublishedPages::pages() const noexcept { return it_->pages; }
 const std::string& PublishedPages::path() const noexcept { return it_->segment.memory().path(); }
+const std::optional<Error>& PublishedPages::lack() const noexcept { return it_->lack; }
 std::size_t PublishedPages::functions() const noexcept { return it_->segment.live; }
 
 void PublishedPages::withdraw(Addr begin) noexcept {

@@ -40,7 +40,8 @@ Status CodeSegments::State::renew(Segment& segment, bool seals) noexcept {
     refuse(renewed.error());
     return renewed.error();
   } catch (const std::bad_alloc&) {
-    return Error{ErrorCode::out_of_memory, 0, "no memory for the names of files"};
+    const Error why{ErrorCode::out_of_memory, 0, "no memory for the names of files"};
+    return refuse(why), why;
   }
 }
 

@@ -61,6 +61,7 @@ void SegmentMemory::swap(SegmentMemory& other) noexcept {
   std::swap(handle_, other.handle_);
   std::swap(backed_, other.backed_);
   std::swap(has_all_pages_, other.has_all_pages_);
+  std::swap(is_disk_full_, other.is_disk_full_);
   std::swap(is_sealed_, other.is_sealed_);
   std::swap(is_file_, other.is_file_);
   std::swap(has_first_, other.has_first_);
@@ -125,9 +126,9 @@ bool SegmentMemory::back_pages(std::size_t from, std::size_t to) noexcept {
 
 bool SegmentMemory::back_more(Growing part, std::size_t begin, std::size_t end) noexcept {
   std::size_t& backed = backed_[static_cast<std::size_t>(part)];
-  if (!back_pages(std::max(backed, begin / k_unit * k_unit), up_to_unit(end))) return false;
-  backed = up_to_unit(end);
-  return true;
+  is_disk_full_ = !back_pages(std::max(backed, begin / k_unit * k_unit), up_to_unit(end));
+  if (!is_disk_full_) backed = up_to_unit(end);
+  return !is_disk_full_;
 }
 
 /// The dynamic section does not grow.

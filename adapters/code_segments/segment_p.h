@@ -95,6 +95,7 @@ class SegmentMemory {
   bool back(Growing part, std::size_t begin, std::size_t end) noexcept {
     return has_all_pages_ || end <= backed_[static_cast<std::size_t>(part)] || back_more(part, begin, end);
   }
+  bool is_disk_full() const noexcept { return is_disk_full_; }  ///< back() has returned false
   /// Gives it all pages, if the disk has room for them.
   void back_all_ahead() noexcept {
     if (!has_all_pages_ && back_pages(0, bytes_)) backed_.fill(bytes_);
@@ -139,6 +140,7 @@ class SegmentMemory {
   void* handle_ = nullptr;               // of dlopen(); null: the image is a mapping of its own
   std::array<std::size_t, 5> backed_{};  // ends of what has pages, of each part
   bool has_all_pages_ = true;
+  bool is_disk_full_ = false;
   bool is_sealed_ = false;
   bool is_file_ = false;
   bool has_first_ = false;  // the file that the dynamic linker opened has this name behind its own:

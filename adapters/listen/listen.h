@@ -92,7 +92,8 @@ struct ListenStatus {
   Error latest_refusal{};             ///< the latest of these; `at` is the entry; unspecified without one
   std::uint64_t published = 0;        ///< procedures that tools know by files now
   std::uint64_t published_files = 0;  ///< these files
-  std::uint64_t unpublished = 0;      ///< pages of code that could not be published, again each time they are tried
+  std::uint64_t unpublished = 0;      ///< pages of code that could not be published, or not whole; at each time they
+                                      ///< are tried
   Error latest_unpublished{};         ///< the latest reason; `at` is in the pages; unspecified without one
 };
 /// Thread-safe; not signal-safe.

@@ -1,9 +1,9 @@
 // Prints where its code is, and why it is not elsewhere. Then it runs a command, in which PID is this process's number,
 // below functions in a code segment: main, jit_outer, go_on, jit_inner, look. They were appended to a file that was
 // open already. The command "burn" takes time instead, "throw" throws an exception to main, and "names" prints the C
-// library's names of the stack. Others do something before: "seal" seals, "grow" makes 3,000 functions, and "renew"
-// makes a new file, fills the disk, and does the same. A second argument starts a thread that adds and releases
-// functions meanwhile.
+// library's names of the stack. Others do something before: "seal" seals, "grow" makes 3,000 functions, "renew"
+// makes a new file, fills the disk, and does the same, and "lengthen" fills it and makes some with long names. A second
+// argument starts a thread that adds and releases functions meanwhile.
 #include <execinfo.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -41,7 +41,8 @@ extern "C" [[gnu::noinline]] void* look(void* argument) {
   (void)::getppid();  // strace shows the stack of this call
   std::string text = command;
   if (text == "throw") throw std::runtime_error("thrown");
-  if (text == "names" || text == "seal" || text == "grow" || text == "renew") return print_names(), argument;
+  if (text == "names" || text == "seal" || text == "grow" || text == "renew" || text == "lengthen")
+    return print_names(), argument;
   if (text == "burn") {
     const auto begin = std::clock();
     while (std::clock() - begin < CLOCKS_PER_SEC / 10) {
@@ -70,13 +71,17 @@ static void churn(jitunwind::CodeSegments& segments, const std::atomic<bool>& en
   }
 }
 
+static void fill_disk(const jitunwind::CodeSegments& segments) {
+  std::ofstream filler(segments.status().folder + "/../filler", std::ios::binary);
+  while (filler << std::string(4096, 'x') << std::flush) {
+  }
+}
+
 /// Commits once more when the segment's file is old enough for another one.
 static void renew(jitunwind::CodeSegments& segments) {
   std::this_thread::sleep_for(std::chrono::milliseconds(120));
   commit_frame(segments, "renews");
-  std::ofstream filler(segments.status().folder + "/../filler", std::ios::binary);
-  while (filler << std::string(4096, 'x') << std::flush) {
-  }
+  fill_disk(segments);
 }
 
 /// Says how many of the functions tools see.
@@ -89,6 +94,13 @@ static void grow(jitunwind::CodeSegments& segments) {
   }
   const jitunwind::CodeSegmentsStatus status = segments.status();
   std::printf("%zu files, %zu of %zu\n", status.files, status.published, status.functions);
+}
+
+/// Each room has pages for a shorter name.
+static void lengthen(jitunwind::CodeSegments& segments) {
+  fill_disk(segments);
+  for (int i = 0; i < 200 && segments.status().refused == 0; ++i) commit_frame(segments, std::string(300, 'n'));
+  std::puts(segments.status().latest_refusal.what);
 }
 
 int main(int argc, char** argv) {
@@ -107,6 +119,7 @@ int main(int argc, char** argv) {
     std::puts(sealed ? "sealed" : sealed.error().what);
   }
   if (command == std::string("renew")) renew(segments);
+  if (command == std::string("lengthen")) lengthen(segments);
   if (command == std::string("grow") || command == std::string("renew")) grow(segments);
   std::atomic<bool> ends{argc <= 2};
   std::thread other([&] { churn(segments, ends); });

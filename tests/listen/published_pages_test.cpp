@@ -1,7 +1,9 @@
 // Files that are laid over code while threads run it, write to it, unmap it, and fork.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <thread>
@@ -24,7 +27,6 @@
 #include "jitunwind/sdk/published_pages_internal.h"
 #include "jitunwind/unwind_core/targets/process_folder_internal.h"
 #include "number_code.h"
-#include "tests/support/allowed_calls.h"
 #include "tests/support/command.h"
 
 namespace {
@@ -236,25 +238,6 @@ TEST(PublishedPages, EachFdeBeginsInTheText) {
   EXPECT_GT(fdes, 0u);
 }
 
-/// A copy of tables that the disk has no room for leaves nothing behind.
-TEST(PublishedPages, ADiskThatIsFullHasNoPartsOfFiles) {
-  const TemporaryFolder folder;
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::setenv("JITUNWIND_CODE_DIR", folder.path().c_str(), 1);
-    ::setenv("JITUNWIND_CODE_FILES", "keep", 1);
-    const JitPages pages(1);
-    if (!refuse({SYS_pwrite64}, ENOSPC)) ::_exit(1);
-    const PublishedPages file = made(pages);
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path()))
-      if (entry.is_regular_file() && entry.path() != file.path()) ::_exit(2);
-    ::_exit(file.path().find(folder.path()) == 0 ? 0 : 3);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0) << WEXITSTATUS(status);
-}
-
 std::uint64_t published() { return listen_status().published; }
 
 class Published : public testing::Test {
@@ -292,6 +275,44 @@ TEST_F(Published, UnmappingPagesWithdrawsTheFile) {
   EXPECT_NE(pages.file(2), before);
   EXPECT_EQ(pages.call(2), 0u);
 }
+
+#ifdef HAS_MOUNT_NAMESPACES
+/// Calls it in a child whose files are on a disk of this size; returns its exit status.
+template <class Body>
+int on_small_disk(const char* size, Body body) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const uid_t user = ::geteuid();
+    if (::unshare(user == 0 ? CLONE_NEWNS : CLONE_NEWNS | CLONE_NEWUSER) != 0) ::_exit(100);
+    if (user != 0) std::ofstream("/proc/self/uid_map") << "0 " << user << " 1";
+    if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) ::_exit(101);
+    if (::mount("none", "/mnt", "tmpfs", 0, size) != 0) ::_exit(102);
+    ::setenv("JITUNWIND_CODE_DIR", "/mnt", 1);
+    ::_exit(body());
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/// It has room for a file, and not for the copy of its tables that would be kept.
+TEST_F(Published, ADiskThatIsFullKeepsNoTables) {
+  EXPECT_EQ(on_small_disk("size=36k,mode=700",
+                          [] {
+                            ::setenv("JITUNWIND_CODE_FILES", "keep", 1);
+                            const JitPages pages(1);
+                            pages.name(0, "seen");
+                            if (publish_all_code() != 1 || published() != 1 || pages.call() != 0) return 1;
+                            if (!pages.file().starts_with("/mnt/")) return 2;
+                            for (const auto& entry : std::filesystem::recursive_directory_iterator("/mnt"))
+                              if (entry.is_regular_file() && entry.path() != pages.file()) return 3;
+                            const ListenStatus status = listen_status();
+                            if (status.unpublished != 1 || status.latest_unpublished.at != pages.address()) return 4;
+                            return status.latest_unpublished.what == std::string("the folder's disk is full") ? 0 : 5;
+                          }),
+            0);
+}
+#endif
 
 void expect_not_published(const char* why) {
   const std::uint64_t before = published();

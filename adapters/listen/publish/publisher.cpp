@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -101,6 +102,7 @@ class Publisher final : public RegistryObserver {
   Status publish(const Cluster& run);
   PublishedPages* enter(std::span<const Candidate> run, PublishedPages&& made);
   void take_out(Files::iterator file, Files& into) noexcept;
+  void note(const Error& why) noexcept;
   void refuse(std::span<const Candidate> run, std::int64_t at, const Error& why) noexcept;
   void drop_unused() noexcept;
 
@@ -283,7 +285,10 @@ Status Publisher::publish(const Cluster& run) {
   if (!laid) {
     const Here here(lock);
     entered->withdraw_all();
-  } else if (logs(LogTopic::registry)) {
+    return laid;
+  }
+  if (const std::optional<Error>& lack = entered->lack()) note(*lack);
+  if (logs(LogTopic::registry)) {
     LogLine(LogTopic::registry)
         .text("publishes ")
         .range(run.pages.begin, run.pages.end)
@@ -332,10 +337,15 @@ void Publisher::drop_unused() noexcept {
   }
 }
 
-void Publisher::refuse(std::span<const Candidate> run, std::int64_t at, const Error& why) noexcept {
+void Publisher::note(const Error& why) noexcept {
   note_refusal("not published", why);
   const Here here(lock);
   ++refused_, latest_refusal_ = why;
+}
+
+void Publisher::refuse(std::span<const Candidate> run, std::int64_t at, const Error& why) noexcept {
+  note(why);
+  const Here here(lock);
   for (const Candidate& candidate : run) {
     const auto known = known_.find(candidate.info);
     if (known == known_.end()) continue;
