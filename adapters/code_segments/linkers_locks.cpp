@@ -65,6 +65,13 @@ bool CodeSegments::State::lists_libraries() noexcept {
   return owner != nullptr && is_of(*owner, this_thread());
 }
 
+void let_libraries_be_listed() noexcept {
+  Word* const owner = list_owner.load(std::memory_order_relaxed);
+  constexpr unsigned k_most_waits = 1000;
+  for (unsigned waits = 0; owner != nullptr && !is_of(*owner, 0) && waits != k_most_waits; ++waits)
+    sleep_for_nanoseconds(1'000'000);
+}
+
 /// The thread that opens segments closes those that this one must not close.
 void CodeSegments::State::close_segment(Opened segment) noexcept {
   if (!segment || !lists_libraries()) return;

@@ -72,7 +72,7 @@ SegmentMemory::~SegmentMemory() {
   remove_file();
   if (view_ != nullptr) ::munmap(view_, bytes_);
   if (handle_ != nullptr)
-    ::dlclose(handle_);
+    let_libraries_be_listed(), ::dlclose(handle_);
   else if (image_bytes_ != 0)
     ::munmap(pointer_to_image(0), image_bytes_);
 }
@@ -152,6 +152,7 @@ Status SegmentMemory::map(int file, Addr at) noexcept {
 }
 
 Status SegmentMemory::open() noexcept {
+  let_libraries_be_listed();
   handle_ = ::dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle_ == nullptr) return not_published("the dynamic linker does not open the file");
   link_map* map = nullptr;

@@ -49,6 +49,10 @@ namespace jitunwind {
 /// The parts of a segment's file that grow. The first one begins with the file.
 enum class Growing : std::uint8_t { symbols, strings, search_table, frames, text };
 
+/// Comes back when no callback of dl_iterate_phdr() runs, or after a second. A thread that loads or closes a library
+/// meanwhile waits for the callback, and has a lock that the callback waits for if it starts a thread.
+void let_libraries_be_listed() noexcept;
+
 /// A part of a file's content.
 struct FilePart {
   std::size_t at = 0;

@@ -172,6 +172,25 @@ TEST(LinkersLock, WhoeverHasTheListMayDestroySegments) {
   EXPECT_STREQ(symbol_at(commit_frame(*segments, "next")), "next");
 }
 
+/// The thread that opens a segment ahead meanwhile has no lock that a new thread needs.
+TEST(LinkersLock, WhoeverHasTheListMayStartAThread) {
+  CodeSegments segments({.text_bytes = 65536, .functions = 64});
+  std::vector<Addr> kept{commit_frame(segments, "kept 0")};
+  OtherThread other([&] {
+    while (kept.size() != 40) kept.push_back(commit_frame(segments, "kept " + std::to_string(kept.size())));
+  });
+  bool has_run = false;
+  ::alarm(60);
+  iterate([&] {
+    other.run();
+    std::this_thread::sleep_for(100ms);  // the one ahead is on its way
+    std::thread([&] { has_run = true; }).join();
+  });
+  ::alarm(0);
+  EXPECT_TRUE(has_run);
+  EXPECT_EQ(segments.status().refused, 0u);
+}
+
 /// A segment that was opened ahead serves those who wait, as soon as the one before is full.
 TEST(LinkersLock, TheNextSegmentIsThereAlready) {
   CodeSegments segments({.text_bytes = 65536, .functions = 64});
