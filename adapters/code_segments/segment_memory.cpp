@@ -145,7 +145,9 @@ Status SegmentMemory::back_begins(const SegmentLayout& layout, int file) noexcep
 Status SegmentMemory::map(int file, Addr at) noexcept {
   if (const Status sized = give_size(file); !sized) return sized;
   void* const trial = map_file(file, bytes_, PROT_READ | PROT_EXEC, MAP_PRIVATE, at);
-  if (trial == nullptr) return not_published("files of the folder may not be executed (noexec)");
+  if (trial == nullptr)
+    return not_published(errno == ENOMEM ? "the process has no more memory for mappings"
+                                         : "files of the folder may not be executed (noexec)");
   ::munmap(trial, bytes_);
   if (!map_view(file, at)) return not_published("the file cannot be mapped");
   return Done{};

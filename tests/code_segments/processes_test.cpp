@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <new>
 #include <string>
 #include <thread>
@@ -269,6 +270,26 @@ TEST(CodeSegmentsProcess, FiveGiBOfCode) {
                          if (!segments.release(start) || !registered_name(start).empty()) return 9;
                        }
                        return segments.status().segments == 1 ? 0 : 10;
+                     }),
+            0);
+}
+
+/// The folders are right, and the process has no more addresses, as one that has more code than it may map.
+TEST(CodeSegmentsProcess, LimitsOfMemoryAreNoFoldersFault) {
+  if (k_is_sanitized) return;  // they map terabytes
+  constexpr std::size_t k_gib = std::size_t{1} << 30;
+  EXPECT_EQ(in_child("/tmp",
+                     [] {
+                       std::size_t pages = 0;
+                       std::ifstream("/proc/self/statm") >> pages;
+                       const rlim_t bytes = pages * static_cast<rlim_t>(::getpagesize()) + k_gib / 4;
+                       const rlimit limit{bytes, bytes};
+                       CodeSegments segments({.text_bytes = k_gib});
+                       if (::setrlimit(RLIMIT_AS, &limit) != 0) return 1;
+                       const auto room = segments.allocate(16);
+                       if (room || room.error().code != ErrorCode::out_of_memory) return 2;
+                       const std::string why = segments.status().latest_refusal.what;
+                       return why == "the process has no more memory for mappings" ? 0 : 3;
                      }),
             0);
 }
