@@ -17,8 +17,15 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-/// Whether these are pages that a file may be laid over: readable, executable and private. Error io says why not.
-Status may_be_laid_over(const Mapping& mapping) noexcept;
+/// How pages are mapped, and a file in their place, too.
+struct PagesKind {
+  bool writable = false;
+  bool shared = false;
+  friend bool operator==(const PagesKind&, const PagesKind&) = default;
+};
+/// Whether these are pages that a file may be laid over: readable, executable, and in no other process. `is_alone`:
+/// this one has never forked, so nobody else has its shared memory without a file. Error io says why not.
+Result<PagesKind> may_be_laid_over(const Mapping& mapping, bool is_alone) noexcept;
 
 /// A file, its tables that are mapped behind the code, and the functions in them. The destructor removes the file and
 /// unmaps the tables; the pages stay. One thread at a time. Nothing is signal-safe.
@@ -39,9 +46,10 @@ class PublishedPages {
 
   /// Copies the pages into the file and maps it over them. The kernel replaces the mapping at once, for threads that
   /// run there, too. Bytes that were written to the old pages between these two differ from the copy, and are written
-  /// again. If that is not possible, the old pages' content comes back as memory of its own. Precondition: nobody maps,
-  /// unmaps or protects these pages meanwhile. Errors: io. Its text says why; no written byte is lost.
-  Status lay_over() noexcept;
+  /// again. If that is not possible, the old pages' content comes back as memory of its own. Threads that write to
+  /// writable pages meanwhile wait in the kernel. Precondition: nobody maps, unmaps or protects these pages meanwhile,
+  /// and `kind` is theirs. Errors: io. Its text says why; no written byte is lost.
+  Status lay_over(PagesKind kind) noexcept;
 
   const AddrRange& pages() const noexcept;
   const std::string& path() const noexcept;

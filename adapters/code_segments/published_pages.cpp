@@ -1,5 +1,7 @@
 #include "jitunwind/sdk/published_pages_internal.h"
 
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -84,6 +86,33 @@ bool write_again(Addr at, std::span<const std::byte> copied, std::span<const std
   }
   return true;
 }
+
+/// Threads that write to these pages wait until it is destroyed: userfaultfd(2), of Linux 5.7 and 5.19 for shared ones.
+/// The kernel itself does not: calls that write there fail.
+class HeldWriters {
+ public:
+  HeldWriters(const AddrRange& pages, bool are_shared) noexcept {
+    constexpr long k_user_mode_only = 1;                               // Linux 5.11
+    constexpr std::uint64_t k_shared_memory = std::uint64_t{1} << 12;  // Linux 5.19
+    uffdio_api interface { UFFD_API, are_shared ? k_shared_memory : UFFD_FEATURE_PAGEFAULT_FLAG_WP, 0 };
+    uffdio_register held{{pages.begin, pages.size()}, UFFDIO_REGISTER_MODE_WP, 0};
+    uffdio_writeprotect protect{held.range, UFFDIO_WRITEPROTECT_MODE_WP};
+    const auto number = static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | k_user_mode_only));
+    calls_ = number;
+    is_whole_ = number >= 0 && ::ioctl(number, UFFDIO_API, &interface) == 0 &&
+                ::ioctl(number, UFFDIO_REGISTER, &held) == 0 && ::ioctl(number, UFFDIO_WRITEPROTECT, &protect) == 0;
+  }
+  ~HeldWriters() {
+    if (calls_ >= 0) ::syscall(SYS_close, calls_);
+  }
+  HeldWriters(const HeldWriters&) = delete;
+  HeldWriters& operator=(const HeldWriters&) = delete;
+  bool is_whole() const noexcept { return is_whole_; }
+
+ private:
+  int calls_ = -1;
+  bool is_whole_ = false;
+};
 
 /// How far the main thread's stack may grow down. The kernel keeps some distance, too.
 Addr stack_room() noexcept {
@@ -187,17 +216,19 @@ class PublishedPages::Pages {
   std::string kept_;
 };
 
-Status may_be_laid_over(const Mapping& mapping) noexcept {
-  if (mapping.writable) return not_published("the code's memory is writable");
+Result<PagesKind> may_be_laid_over(const Mapping& mapping, bool is_alone) noexcept {
+  const PagesKind kind{mapping.writable, mapping.shared};
   if (!mapping.readable || !mapping.executable) return not_published("the code's memory cannot be read and executed");
-  if (mapping.path.empty() || mapping.path.starts_with("[anon:")) return Done{};
+  if (mapping.shared && !is_alone) return not_published("the code's memory is shared with other processes");
+  if (mapping.path.empty() || mapping.path.starts_with("[anon:")) return kind;
+  if (mapping.shared && mapping.path == "/dev/zero" && mapping.deleted) return kind;  // without a file: shmem
   // Files of an earlier moment, and those of a parent.
   const std::string_view path = mapping.path, file = path.substr(path.rfind('/') + 1);
   const std::string_view folder = path.substr(0, path.size() - file.size());
   if (folder.substr(folder.rfind('/', folder.size() - 2) + 1).starts_with(k_code_folder_prefix) &&
       file.starts_with(k_pages_prefix))
-    return Done{};
-  return not_published("the code's memory is a file's, or shared with other processes");
+    return kind;
+  return not_published("the code's memory is a file's");
 }
 
 PublishedPages::PublishedPages(std::unique_ptr<Pages> pages) noexcept : it_(std::move(pages)) {}
@@ -239,7 +270,7 @@ Result<PublishedPages> PublishedPages::make(const AddrRange& pages, std::span<co
   return why;
 }
 
-Status PublishedPages::lay_over() noexcept {
+Status PublishedPages::lay_over(PagesKind kind) noexcept {
   const ErrnoKeeper keep_errno;
   const AddrRange& pages = it_->pages;
   const auto bytes = static_cast<std::size_t>(pages.size());
@@ -250,18 +281,23 @@ Status PublishedPages::lay_over() noexcept {
     return Error{ErrorCode::out_of_memory, pages.begin, "no memory for a copy of the pages"};
   const OldPages old(pages);
   if (!old.is_whole()) return not_published("the kernel does not keep the pages (vmsplice)");
+  std::optional<HeldWriters> held;
+  if (kind.writable && !held.emplace(pages, kind.shared).is_whole())
+    return not_published("the code's memory is writable, and the kernel does not hold up writers (userfaultfd)");
   if (!copy_from_here(pages.begin, copied.bytes().data(), bytes)) return not_published("the code cannot be read");
   if (!write_whole(file.number(), copied.bytes().first(bytes), it_->text))
     return not_published("the file cannot be written to");
-  if (::mmap(pointer_to(pages.begin), bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED | MAP_POPULATE,
-             file.number(), static_cast<off_t>(it_->text)) == MAP_FAILED)
+  const int protection = PROT_READ | PROT_EXEC | (kind.writable ? PROT_WRITE : 0);
+  const int flags = MAP_FIXED | MAP_POPULATE | (kind.shared ? MAP_SHARED : MAP_PRIVATE);
+  if (::mmap(pointer_to(pages.begin), bytes, protection, flags, file.number(), static_cast<off_t>(it_->text)) ==
+      MAP_FAILED)
     return not_published("the file cannot be mapped over the code");
   std::byte* const last = kept.bytes().data();
   if (!old.read(last)) return not_published("the old pages cannot be read");
   // A file that somebody cut has no pages.
   std::byte end{};
   if (copy_from_here(pages.end - 1, &end, 1) && write_again(pages.begin, copied.bytes(), kept.bytes())) return Done{};
-  if (::mprotect(last, bytes, PROT_READ | PROT_EXEC) == 0 &&
+  if (::mprotect(last, bytes, protection) == 0 &&
       ::mremap(last, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, pointer_to(pages.begin)) != MAP_FAILED)
     (void)kept.release();
   return not_published("the file was cut, or the code was written to and cannot be written to again");

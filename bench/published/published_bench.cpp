@@ -142,7 +142,7 @@ void lay_over(benchmark::State& state, Step step, std::size_t count) {
     const double begin = thread_seconds();
     auto made = PublishedPages::make(pages.range(), procedures, mappings);
     const double middle = thread_seconds();
-    if (!made || !made->lay_over()) return state.SkipWithError("the pages are not laid over");
+    if (!made || !made->lay_over({})) return state.SkipWithError("the pages are not laid over");
     state.SetIterationTime(step == Step::make ? middle - begin : thread_seconds() - middle);
   }
   state.SetItemsProcessed(state.iterations());

@@ -27,6 +27,7 @@
 #include "jitunwind/sdk/published_pages_internal.h"
 #include "jitunwind/unwind_core/targets/process_folder_internal.h"
 #include "number_code.h"
+#include "tests/support/allowed_calls.h"
 #include "tests/support/command.h"
 
 namespace {
@@ -91,6 +92,9 @@ class JitPages {
     NumberCode::patch(at, number);
     ::mprotect(at, k_page, PROT_READ | PROT_EXEC);
   }
+  /// Makes all pages writable, as those of a JIT whose code always is.
+  void make_writable() const { ::mprotect(memory_, size_, PROT_READ | PROT_WRITE | PROT_EXEC); }
+  void write(unsigned number) const { NumberCode::patch(memory_, number); }
   /// The file that is mapped there; "": none.
   std::string file(std::size_t page = 0) const {
     const Mappings mappings = own_mappings();
@@ -109,10 +113,10 @@ PublishedPages made(const JitPages& pages) {
   return *std::move(file);
 }
 
-Status lay_over(PublishedPages& file) {
+Status lay_over(PublishedPages& file, PagesKind kind = {}) {
   for (;;) {
     const MappingMoment moment;
-    if (moment.is_closed()) return file.lay_over();
+    if (moment.is_closed()) return file.lay_over(kind);
   }
 }
 
@@ -137,16 +141,16 @@ TEST(PublishedPages, TwoThreadsRunThere) {
   EXPECT_EQ(pages.file(), file.path());
 }
 
-TEST(PublishedPages, WhatTheJitWritesIsNeverLost) {
-  const JitPages pages(1);
+/// Lays files over pages whose code is changed and run by two threads, until it has happened more often than this.
+void expect_that_nothing_is_lost(const JitPages& pages, unsigned least, const std::function<void(unsigned)>& change) {
   PublishedPages file = made(pages);
   std::atomic<bool> ends{false};
-  std::atomic<unsigned> wrong{0}, patches{0};
+  std::atomic<unsigned> wrong{0}, changes{0};
   std::thread jit([&] {
     for (unsigned number = 1; !ends; ++number) {
-      pages.patch(number);
+      change(number);
       wrong += pages.call() != number;
-      ++patches;
+      ++changes;
     }
   });
   std::thread runner([&] {
@@ -159,16 +163,72 @@ TEST(PublishedPages, WhatTheJitWritesIsNeverLost) {
   unsigned laid = 0;
   // On a busy machine the pages may be writable at most moments, or a call be under way.
   const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  for (int i = 0; (i < 1'000 || patches < 1'000 || laid <= 20) && std::chrono::steady_clock::now() < limit; ++i) {
+  for (int i = 0; (i < 1'000 || changes < 1'000 || laid <= least) && std::chrono::steady_clock::now() < limit; ++i) {
     const MappingMoment moment;
     if (!moment.is_closed()) continue;
     const Mappings mappings = own_mappings();
-    if (may_be_laid_over(*mappings.find(pages.address()))) laid += bool(file.lay_over());
+    const auto kind = may_be_laid_over(*mappings.find(pages.address()), true);
+    if (kind) laid += bool(file.lay_over(*kind));
   }
   ends = true;
   jit.join(), runner.join();
   EXPECT_EQ(wrong, 0u);
-  EXPECT_GT(laid, 20u);
+  EXPECT_GT(laid, least);
+}
+
+TEST(PublishedPages, WhatTheJitWritesIsNeverLost) {
+  const JitPages pages(1);
+  expect_that_nothing_is_lost(pages, 20, [&](unsigned number) { pages.patch(number); });
+}
+
+/// The child would share the former pages with nobody.
+TEST(PublishedPages, AForkWaitsUntilTheFileIsMapped) {
+  const JitPages pages(1);
+  PublishedPages file = made(pages);
+  std::thread other;
+  std::atomic<bool> has_forked{false}, was_early{true};
+  const auto fork_elsewhere = [&] {
+    other = std::thread([&] {
+      const pid_t child = ::fork();
+      if (child == 0) ::_exit(0);
+      has_forked = true;
+      ::waitpid(child, nullptr, 0);
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  };
+  at_mapping = {fork_elsewhere, [&] { was_early = has_forked.load(); }};
+  EXPECT_TRUE(lay_over(file));
+  other.join();
+  EXPECT_FALSE(was_early);
+}
+
+bool kernel_holds_up_writers() {
+  const auto number = static_cast<int>(::syscall(SYS_userfaultfd, 1));
+  return number >= 0 && ::close(number) == 0;
+}
+
+/// Nothing tells when it writes, but the kernel holds it up.
+TEST(PublishedPages, WhatTheJitWritesWithoutCallsIsNeverLost) {
+  if (!kernel_holds_up_writers()) return;
+  for (const int flags : {MAP_PRIVATE, MAP_SHARED}) {
+    const JitPages pages(1, flags);
+    pages.make_writable();
+    expect_that_nothing_is_lost(pages, 900, [&](unsigned number) { pages.write(number); });
+    EXPECT_NE(pages.file(), "");
+  }
+}
+
+TEST(PublishedPages, SharedPagesAreSharedWithLaterChildren) {
+  if (!kernel_holds_up_writers()) return;
+  const JitPages pages(1, MAP_SHARED);
+  pages.make_writable();
+  PublishedPages file = made(pages);
+  ASSERT_TRUE(lay_over(file, {.writable = true, .shared = true}));
+  const pid_t child = ::fork();
+  if (child == 0) pages.write(7), ::_exit(0);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_EQ(pages.call(), 7u);
+  EXPECT_EQ(pages.file(), file.path());
 }
 
 /// Debuggers write so, and programs that call the kernel themselves.
@@ -321,17 +381,14 @@ void expect_not_published(const char* why) {
   EXPECT_STREQ(listen_status().latest_unpublished.what, why);
 }
 
-TEST_F(Published, OnlyPrivateReadOnlyMemory) {
-  {
-    const JitPages pages(1);
-    ::mprotect(pages.begin(), k_page, PROT_READ | PROT_WRITE | PROT_EXEC);
-    pages.name(0, "writable");
-    expect_not_published("the code's memory is writable");
-  }
+TEST_F(Published, OnlyMemoryThatNobodyElseHas) {
+  const pid_t child = ::fork();  // it might have shared memory
+  if (child == 0) ::_exit(0);
+  ::waitpid(child, nullptr, 0);
   {
     const JitPages pages(1, MAP_SHARED);
     pages.name(0, "shared");
-    expect_not_published("the code's memory is a file's, or shared with other processes");
+    expect_not_published("the code's memory is shared with other processes");
   }
   {
     const JitPages pages(1);
@@ -339,6 +396,36 @@ TEST_F(Published, OnlyPrivateReadOnlyMemory) {
     pages.name(0, "not executable");
     expect_not_published("the code's memory cannot be read and executed");
   }
+  {
+    const JitPages pages(2);
+    ::mprotect(pages.begin(), k_page, PROT_READ | PROT_WRITE | PROT_EXEC);
+    say_name(Dialect::itt, pages.pages(), "on both");
+    expect_not_published("the code's pages are mapped in several ways");
+  }
+}
+
+TEST_F(Published, WritableMemoryWhereTheKernelHoldsUpWriters) {
+  if (!kernel_holds_up_writers()) return;
+  const JitPages pages(1);
+  pages.make_writable();
+  pages.name(0, "writable");
+  EXPECT_EQ(publish_all_code(), 1u);
+  EXPECT_EQ(published(), 1u);
+  pages.write(3);
+  EXPECT_EQ(pages.call(), 3u);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool has_gone = publish_all_code() == 1;
+    if (!refuse({SYS_userfaultfd}, EPERM)) ::_exit(1);
+    const JitPages others(1);
+    others.make_writable();
+    others.name(0, "other");
+    expect_not_published("the code's memory is writable, and the kernel does not hold up writers (userfaultfd)");
+    ::_exit(has_gone && !HasFailure() ? 0 : 2);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0) << WEXITSTATUS(status);
 }
 
 TEST_F(Published, AForkedChildPublishesAnew) {

@@ -53,6 +53,7 @@ bool parse_line(std::string_view line, Mapping& out) {
   out.readable = line[0] == 'r';
   out.writable = line[1] == 'w';
   out.executable = line[2] == 'x';
+  out.shared = line[3] == 's';
   line.remove_prefix(5);
   std::uint64_t major = 0, minor = 0;
   if (!take_number(line, ' ', out.offset) || !take_number(line, ':', major) || !take_number(line, ' ', minor))

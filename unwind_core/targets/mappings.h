@@ -28,6 +28,7 @@ struct Mapping {
   bool readable = false;
   bool writable = false;
   bool executable = false;
+  bool shared = false;     ///< what is written is seen by others that have it
   bool deleted = false;    ///< the file does not have this name any more
   std::string build_id{};  ///< build id of the file, as bytes; "": not known by the mapping
   friend bool operator==(const Mapping&, const Mapping&) = default;

@@ -32,8 +32,7 @@ MappingMoment::~MappingMoment() {
   if (is_closed_) closed.store(false, std::memory_order_release);
 }
 
-MappingCall::MappingCall() noexcept : is_of_program_(!closes) {
-  if (!is_of_program_) return;
+void enter_mapping_gate() noexcept {
   for (;;) {
     calls_inside.fetch_add(1, std::memory_order_seq_cst);
     if (!closed.load(std::memory_order_seq_cst)) return;
@@ -43,8 +42,14 @@ MappingCall::MappingCall() noexcept : is_of_program_(!closes) {
   }
 }
 
+void leave_mapping_gate() noexcept { calls_inside.fetch_sub(1, std::memory_order_release); }
+
+MappingCall::MappingCall() noexcept : is_of_program_(!closes) {
+  if (is_of_program_) enter_mapping_gate();
+}
+
 MappingCall::~MappingCall() {
-  if (is_of_program_) calls_inside.fetch_sub(1, std::memory_order_release);
+  if (is_of_program_) leave_mapping_gate();
 }
 
 void forget_mapping_calls_in_child() noexcept {

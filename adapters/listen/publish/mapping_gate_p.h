@@ -41,6 +41,9 @@ class MappingCall {
   const bool is_of_program_;
 };
 
+/// They are the begin and the end of a call, for forks, of which each is in a function of its own.
+void enter_mapping_gate() noexcept;
+void leave_mapping_gate() noexcept;
 /// A child of a fork: it has no other threads.
 void forget_mapping_calls_in_child() noexcept;
 

@@ -66,6 +66,8 @@ bool are_published(const AddrRange& pages) noexcept {
   });
 }
 
+constinit std::atomic<bool> has_forked{false};  // a process of the same memory may be there
+
 constinit ForkableLock lock;  // guards everything below; never held while the registry is called
 
 struct File {
@@ -244,14 +246,18 @@ std::size_t Publisher::look(std::int64_t at) {
 }
 
 /// Whether a file may be laid over all of them.
-Status may_be_laid_over(const Mappings& mappings, const AddrRange& pages) noexcept {
+Result<PagesKind> may_be_laid_over(const Mappings& mappings, const AddrRange& pages) noexcept {
+  std::optional<PagesKind> kind;
   for (Addr at = pages.begin; at < pages.end;) {
     const Mapping* const mapping = mappings.find(at);
     if (mapping == nullptr) return Error{ErrorCode::io, at, "the code is not mapped"};
-    if (const Status may = may_be_laid_over(*mapping); !may) return Error{may.error().code, at, may.error().what};
+    const Result<PagesKind> here = may_be_laid_over(*mapping, !has_forked.load());
+    if (!here) return Error{here.error().code, at, here.error().what};
+    if (kind.value_or(*here) != *here) return Error{ErrorCode::io, at, "the code's pages are mapped in several ways"};
+    kind = *here;
     at = mapping->range.end;
   }
-  return Done{};
+  return *kind;
 }
 
 /// Newer procedures hide older ones of the same code.
@@ -271,7 +277,7 @@ Status Publisher::publish(const Cluster& run) {
     return Error{ErrorCode::e_range, run.pages.begin, "a procedure or pages that procedures share are too large"};
   if (!are_mapping_calls_heard()) return Error{ErrorCode::io, 0, "calls of mprotect do not reach this library"};
   const Mappings mappings = ProcessFolder::own().mappings();
-  if (const Status may = may_be_laid_over(mappings, run.pages); !may) return may.error();
+  if (const auto may = may_be_laid_over(mappings, run.pages); !may) return may.error();
   Result<PublishedPages> made = PublishedPages::make(run.pages, code_of(run.code), mappings);
   if (!made) return made.error();
   PublishedPages* const entered = enter(run.code, std::move(*made));
@@ -279,8 +285,8 @@ Status Publisher::publish(const Cluster& run) {
   const MappingMoment moment;
   Status laid = changed;
   if (moment.is_closed()) {
-    laid = may_be_laid_over(ProcessFolder::own().mappings(), run.pages);
-    if (laid) laid = entered->lay_over();
+    const auto kind = may_be_laid_over(ProcessFolder::own().mappings(), run.pages);
+    laid = kind ? entered->lay_over(*kind) : Status(kind.error());
   }
   if (!laid) {
     const Here here(lock);
@@ -387,14 +393,24 @@ void Publisher::report(ListenStatus& out) const noexcept {
 }
 
 /// Observers take the lock when somebody has the registry's. A fork has to take it after that, so these handlers are
-/// there before the registry's own: handlers before a fork run in the reverse order.
+/// there before the registry's own: handlers before a fork run in the reverse order. A fork waits until no file is
+/// mapped over code: the child would have the former memory, which it shares with nobody then.
 [[gnu::constructor(101)]] void take_part_in_forks() {
   const auto in_child = [] {
     forget_mapping_calls_in_child();
     if (Publisher* const known = publisher.load()) known->leave_to_parent();
     lock.after_fork();
   };
-  (void)::pthread_atfork([] { lock.before_fork(); }, [] { lock.after_fork(); }, in_child);
+  const auto before = [] {
+    enter_mapping_gate();
+    has_forked = true;
+    lock.before_fork();
+  };
+  const auto in_parent = [] {
+    lock.after_fork();
+    leave_mapping_gate();
+  };
+  (void)::pthread_atfork(before, in_parent, in_child);
 }
 
 Publisher& the_publisher() {
