@@ -22,10 +22,10 @@ double of_a_frame(const std::string& functions) {
   return each;
 }
 
-TEST(NewCode, OfCompilers) { EXPECT_LT(of_a_frame("compiled 1"), 1240); }
+TEST(NewCode, OfCompilers) { EXPECT_LT(of_a_frame("compiled 1"), 1205); }
 TEST(NewCode, InDirectives) { EXPECT_LT(of_a_frame("directives 1000"), 3200); }
 TEST(NewCode, InDirectivesOfFourShapes) { EXPECT_LT(of_a_frame("directives 4"), 1680); }
-TEST(NewCode, InTables) { EXPECT_LT(of_a_frame("tables 1000"), 2770); }
+TEST(NewCode, InTables) { EXPECT_LT(of_a_frame("tables 1000"), 2715); }
 TEST(NewCode, InTablesOfFourShapes) { EXPECT_LT(of_a_frame("tables 4"), 1710); }
 
 }  // namespace

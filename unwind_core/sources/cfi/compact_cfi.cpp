@@ -18,6 +18,9 @@ struct State {
   explicit State(const std::byte* first, const CompactRow& row) noexcept
       : next(first), cfa_offset(row.cfa_words * CompactRow::k_word), deepest(row.deepest) {}
 
+  /// A byte of what follows.
+  unsigned byte(std::size_t number) const noexcept { return std::to_integer<unsigned>(next[number]); }
+
   const std::byte* next;
   std::uint64_t cfa_offset;
   std::uint64_t deepest;       ///< slot of all that were saved
@@ -36,85 +39,99 @@ class Program {
  public:
   /// `row` is worked on in place: bytes that are stored and then copied as words are waited for.
   Program(const CompactCode& code, const CompactLayout& layout, Addr at, CompactRow& row) noexcept
-      : layout_(layout),
-        initial_(*code.initial),
+      : code_(code),
+        layout_(layout),
         row_(row),
-        end_(code.instructions.data() + code.instructions.size()),
-        alignment_(code.cie->code_alignment),
-        wanted_(position_of(at - code.range.begin, alignment_)),
-        begin_(code.range.begin),
-        state_(code.instructions.data(), initial_) {
-    row_ = initial_;
+        wanted_(position_of(at - code.range.begin, code.cie->code_alignment)),
+        state_(code.instructions.data(), *code.initial) {
+    row_ = *code.initial;
   }
 
-  /// Runs as far as the row at `at`. The instructions that nearly all programs consist of are here. They take an
-  /// operand of one byte or none, which is there in front of the last byte.
-  [[gnu::always_inline]] bool run() noexcept {
-    const CompactLayout& layout = layout_;
+  /// Runs as far as the row at `at`, and completes it. The instructions that nearly all programs consist of are here.
+  /// They take an operand of one byte or none, which is there in front of the last byte.
+  [[gnu::always_inline]] bool run(AddrRange& range) noexcept {
+    const auto end = reinterpret_cast<std::uintptr_t>(this->end());
     const std::uint64_t wanted = wanted_;
-    const std::byte* const last = state_.next == end_ ? end_ : end_ - 1;
     State now = state_;
-    const auto advances = [&](std::uint64_t units) {
-      if (now.position + units > wanted) return false;
-      now.position += units;
+    const CompactLayout& layout = layout_;
+    CompactRow& row = row_;
+    const auto has = [&](std::uintptr_t bytes) { return reinterpret_cast<std::uintptr_t>(now.next) + bytes <= end; };
+    const auto saves = [](unsigned op, unsigned operand) { return op - cfa_offset < 0x40 && operand - 1 < 0x7f; };
+    const auto save = [&](unsigned op, unsigned operand) {
+      const std::size_t slot = layout.slot_or_size(op - cfa_offset);
+      if (slot >= layout.size()) return false;
+      row.slots[slot] = static_cast<std::uint8_t>(operand);
+      now.deepest = std::max<std::uint64_t>(now.deepest, operand);
       return true;
     };
-    while (now.next < last) {
-      const unsigned op = std::to_integer<unsigned>(*now.next), operand = std::to_integer<unsigned>(now.next[1]);
-      if (op - cfa_advance_loc < 0x40) {
-        if (!advances(op - cfa_advance_loc)) return ends(now, op - cfa_advance_loc);
+    while (has(2)) {
+      const unsigned op = now.byte(0), operand = now.byte(1);
+      if (const std::uint64_t units = op - cfa_advance_loc; units < 0x40) {
+        if (now.position + units > wanted) return ends(now, units) && finish(now, range);
+        now.position += units;
+        // A push follows nearly always: the CFA's offset changes, and a register is saved.
+        if (operand == cfa_def_cfa_offset && has(5) && now.byte(2) < 0x80) {
+          now.cfa_offset = now.byte(2);
+          if (saves(now.byte(3), now.byte(4))) {
+            if (!save(now.byte(3), now.byte(4))) return false;
+            now.next += 2;
+          }
+          now.next += 2;
+        }
         now.next += 1;
-      } else if (op - cfa_offset < 0x40 && operand - 1 < 0x7f) {
-        const std::size_t slot = layout.slot_or_size(op - cfa_offset);
-        if (slot >= layout.size()) return false;
-        row_.slots[slot] = static_cast<std::uint8_t>(operand);
-        now.deepest = std::max<std::uint64_t>(now.deepest, operand);
+      } else if (saves(op, operand)) {
+        if (!save(op, operand)) return false;
         now.next += 2;
       } else if (op == cfa_def_cfa_offset && operand < 0x80) {
         now.cfa_offset = operand;
         now.next += 2;
       } else if (op == cfa_advance_loc1) {
-        if (!advances(operand)) return ends(now, operand);
+        if (now.position + operand > wanted) return ends(now, operand) && finish(now, range);
+        now.position += operand;
         now.next += 2;
       } else if (op == cfa_nop) {
         now.next += 1;
       } else {
         state_ = now;
-        if (const Then then = execute(); then != Then::next) return then == Then::row_found;
+        if (const Then then = execute(); then != Then::next) return then == Then::row_found && finish(state_, range);
         now = state_;
       }
     }
     state_ = now;
-    while (state_.next != end_)
+    return run_on() && finish(state_, range);
+  }
+  /// Does the same for any instructions, one by one, from state() on.
+  [[gnu::noinline]] bool run_on() noexcept {
+    while (state_.next != end())
       if (const Then then = execute(); then != Then::next) return then == Then::row_found;
     return true;
   }
 
-  /// Completes the row. False: no compact row says it.
-  bool finish() noexcept {
-    const std::uint64_t words = state_.cfa_offset / CompactRow::k_word;
-    if (state_.cfa_offset % CompactRow::k_word != 0 || words > 0xffff || args_size_ != 0) return false;
+  /// Completes the row, and says where it holds. False: no compact row says it.
+  [[gnu::always_inline]] bool finish(const State& state, AddrRange& range) noexcept {
+    const std::uint64_t words = state.cfa_offset / CompactRow::k_word;
+    if (state.cfa_offset % CompactRow::k_word != 0 || words > 0xffff || args_size_ != 0) return false;
     row_.cfa_words = static_cast<std::uint16_t>(words);
-    row_.deepest = static_cast<std::uint8_t>(state_.deepest);
+    row_.deepest = static_cast<std::uint8_t>(state.deepest);
+    range = {code_.range.begin + state.position * code_.cie->code_alignment, std::min(end_of_row_, code_.range.end)};
     return true;
   }
+  const State& state() const noexcept { return state_; }
   bool is_outermost() const noexcept { return is_outermost_; }
   /// The instructions of a CIE must do neither.
   bool has_advanced_or_remembered() const noexcept { return end_of_row_ != ~Addr{0} || remembered_ != 0; }
-  /// The range of the row; it may end behind the FDE.
-  AddrRange range() const noexcept { return {begin_ + state_.position * alignment_, end_of_row_}; }
 
  private:
+  const std::byte* end() const noexcept { return code_.instructions.data() + code_.instructions.size(); }
   static std::uint64_t position_of(Addr distance, std::uint64_t alignment) noexcept {
     if (alignment == 1) return distance;
     return alignment == 0 ? ~std::uint64_t{0} : distance / alignment;
   }
   /// The row at `at` ends so many units on. False: no address is there.
   bool ends(const State& now, std::uint64_t units) noexcept {
-    state_ = now;
     Addr distance = 0;
-    return !__builtin_mul_overflow(now.position + units, alignment_, &distance) &&
-           !__builtin_add_overflow(begin_, distance, &end_of_row_);
+    return !__builtin_mul_overflow(now.position + units, code_.cie->code_alignment, &distance) &&
+           !__builtin_add_overflow(code_.range.begin, distance, &end_of_row_);
   }
   Then advance(std::uint64_t units) noexcept {
     if (has_failed_) return Then::failed;
@@ -132,7 +149,7 @@ class Program {
   Then restore(std::uint64_t reg) noexcept {
     const std::size_t slot = layout_.slot_or_size(reg);
     if (slot >= layout_.size()) return Then::failed;
-    row_.slots[slot] = initial_.slots[slot];
+    row_.slots[slot] = code_.initial->slots[slot];
     state_.deepest = *std::ranges::max_element(row_.slots);
     return Then::next;
   }
@@ -148,14 +165,14 @@ class Program {
 
   std::uint64_t fixed(std::size_t size) noexcept {
     std::uint64_t value = 0;
-    if (static_cast<std::size_t>(end_ - state_.next) < size) return has_failed_ = true, 0;
+    if (static_cast<std::size_t>(end() - state_.next) < size) return has_failed_ = true, 0;
     std::memcpy(&value, state_.next, size);  // little-endian: compact rows are of no others
     state_.next += size;
     return value;
   }
   std::uint64_t uleb() noexcept {
     std::uint64_t value = 0;
-    for (unsigned shift = 0; shift < 28 && state_.next != end_; shift += 7) {
+    for (unsigned shift = 0; shift < 28 && state_.next != end(); shift += 7) {
       const auto part = std::to_integer<std::uint64_t>(*state_.next++);
       value |= (part & 0x7f) << shift;
       if (part < 0x80) return value;
@@ -198,7 +215,7 @@ class Program {
       case cfa_restore_extended:
         return restore(uleb());
       case cfa_undefined:
-        is_outermost_ = uleb() == layout_.arch().ra && are_nops({state_.next, end_});
+        is_outermost_ = uleb() == layout_.arch().ra && are_nops({state_.next, end()});
         return is_outermost_ ? Then::next : Then::failed;
       case cfa_remember_state:
         if (remembered_ == saved_.size()) return Then::failed;
@@ -212,7 +229,7 @@ class Program {
         state_.deepest = saved_[remembered_].deepest;
         return Then::next;
       case cfa_gnu_args_size:
-        args_size_ = uleb();
+        args_size_ = static_cast<std::uint32_t>(uleb());
         return Then::next;
       default:
         return Then::failed;
@@ -226,19 +243,16 @@ class Program {
     std::uint64_t deepest;
   };
 
+  const CompactCode& code_;
   const CompactLayout& layout_;
-  const CompactRow& initial_;
   CompactRow& row_;
-  const std::byte* end_;
-  std::uint64_t alignment_;
   std::uint64_t wanted_;  // the position of `at`
-  Addr begin_;            // of the code
   Addr end_of_row_ = ~Addr{0};
   State state_;
   bool has_failed_ = false;
   bool is_outermost_ = false;
-  std::uint64_t args_size_ = 0;
-  std::size_t remembered_ = 0;
+  std::uint16_t remembered_ = 0;
+  std::uint32_t args_size_ = 0;
   std::array<Remembered, 4> saved_;  // uninitialised
 };
 
@@ -254,8 +268,7 @@ bool can_be_compact(const Cie& cie, const CompactLayout& layout) noexcept {
                                    AddrRange& range) noexcept {
   if (code.known && code.known->is_outermost) return false;
   Program program(code, layout, at, out);
-  if (!program.run() || program.is_outermost() || !program.finish()) return false;
-  range = {program.range().begin, std::min(program.range().end, code.range.end)};
+  if (!program.run(range) || program.is_outermost()) return false;
   const unsigned return_address = out.slots[CompactLayout::k_return_address];
   // One below SP and its red zone is for the full row to judge (fde_source.cpp).
   if (return_address > out.cfa_words && out.base == layout.sp_column())
@@ -280,9 +293,10 @@ bool can_be_compact(const Cie& cie, const CompactLayout& layout) noexcept {
   static constexpr CompactRow k_nothing{};
   const CompactCode code{&cie, &k_nothing, {0, ~Addr{0}}, cie.instructions.bytes};
   Program program(code, layout, 0, out);
-  if (!program.run() || program.has_advanced_or_remembered()) return false;
+  AddrRange range;
+  if (!program.run_on() || program.has_advanced_or_remembered()) return false;
   is_outermost = program.is_outermost();
-  return program.finish();
+  return program.finish(program.state(), range);
 }
 
 bool find_compact_row(const Fde& fde, const CompactLayout& layout, Addr at, CompactRow& out,
