@@ -137,7 +137,8 @@ TEST(CodeTable, FindsNothingUnderAnotherVersion) {
     keep(*table, at, version, rule);
     const auto found = find(*table, at, version);
     ASSERT_TRUE(found.holds);
-    table->replace(found.number, found.value.with_link(static_cast<std::uint32_t>(random() % 8192)));
+    table->change(found.number,
+                  [&](CallerRule now) { return now.with_link(static_cast<std::uint32_t>(random() % 8192)); });
     const auto again = find(*table, at, version);
     ASSERT_TRUE(again.holds && again.number == found.number) << "a link is no part of the rule";
     ASSERT_EQ(again.value.with_link(0).word(), rule.word());

@@ -22,11 +22,11 @@ double of_a_frame(const std::string& functions) {
   return each;
 }
 
-TEST(NewCode, OfCompilers) { EXPECT_LT(of_a_frame("compiled 1"), 1205); }
-TEST(NewCode, InDirectives) { EXPECT_LT(of_a_frame("directives 1000"), 3200); }
-TEST(NewCode, InDirectivesOfFourShapes) { EXPECT_LT(of_a_frame("directives 4"), 1680); }
-TEST(NewCode, InTables) { EXPECT_LT(of_a_frame("tables 1000"), 2715); }
-TEST(NewCode, InTablesOfFourShapes) { EXPECT_LT(of_a_frame("tables 4"), 1710); }
+TEST(NewCode, OfCompilers) { EXPECT_LT(of_a_frame("compiled 1"), 1075); }
+TEST(NewCode, InDirectives) { EXPECT_LT(of_a_frame("directives 1000"), 3120); }
+TEST(NewCode, InDirectivesOfFourShapes) { EXPECT_LT(of_a_frame("directives 4"), 1620); }
+TEST(NewCode, InTables) { EXPECT_LT(of_a_frame("tables 1000"), 2630); }
+TEST(NewCode, InTablesOfFourShapes) { EXPECT_LT(of_a_frame("tables 4"), 1650); }
 
 }  // namespace
 }  // namespace jitunwind::test

@@ -100,15 +100,18 @@ class CodeTable {
     });
   }
 
+  /// False: find() finds nothing, which is known in a third of the instructions.
+  bool may_have(Addr at) const noexcept {
+    return grown_.load(std::memory_order_acquire) || own_index_.index().may_lead(hash_of(at));
+  }
+
   /// Whether to keep() something of the address. Beyond the first page an address is kept when it is met for the second
   /// time, unless somebody has asked for room. Much code is met once, and a page of memory costs more than finding a
   /// dozen rows. `before` is the number of the entry that find() has found, or k_nowhere.
   [[gnu::always_inline]] bool wants(Addr at, Number before) noexcept {
-    return in_room([&](const auto& room) {
-      const bool was_asked_for = room.capacity > k_size;
-      return before < room.count() || was_asked_for || room.used() < k_of_page ||
-             met_before_.has_met(hash_of(at), met_);
-    });
+    const bool was_asked_for = grown_.load(std::memory_order_acquire) != nullptr;
+    return was_asked_for || before < own_count() || own_taken_.load(std::memory_order_relaxed) < k_of_page ||
+           met_before_.has_met(hash_of(at), met_);
   }
 
   /// Keeps a value in the entry that was found `before`; else in a free one, or in the oldest one once all are taken.
@@ -126,10 +129,11 @@ class CodeTable {
     });
   }
 
-  /// Replaces what digest() leaves out. The rest of `value` is as it was when the entry held.
-  void replace(Number number, const Value& value) noexcept {
+  /// Changes what digest() leaves out: `change(value)` is the value from now on.
+  template <class Change>
+  void change(Number number, Change change) noexcept {
     in_room([&](const auto& room) {
-      if (number < room.count()) store(room.entries()[number], value);
+      if (number < room.count()) store(room.entries()[number], change(load(room.entries()[number])));
     });
   }
 
@@ -213,10 +217,12 @@ class CodeTable {
     Number take(std::uint64_t hash) const noexcept {
       const std::size_t turn = taken.fetch_add(1, std::memory_order_relaxed);
       const Number number = number_at(turn < capacity ? turn : turn % capacity);
+      // Functions out of line get copies: what they may read is in memory. A thread that grew it may have stood still
+      // while others filled it.
       if (turn >= capacity) [[unlikely]]
-        index.forget(whole(hash_of(number)), number);
+        Index(index).forget(whole(hash_of(number)), number);
       if (index.is_crowded(turn)) [[unlikely]]
-        grow_index(turn < capacity ? turn : capacity);  // whoever grew it stood still while others filled the table
+        Room(*this).grow_index(turn < capacity ? turn : capacity);
       hash_at(number).store(upper(hash), std::memory_order_relaxed);
       return number;
     }
@@ -288,6 +294,8 @@ class CodeTable {
   static Room<LargeIndex> room_of(Grown& grown) noexcept {
     return {grown.pages, grown.capacity, grown.taken, grown.index};
   }
+
+  static constexpr Number own_count() noexcept { return static_cast<Number>(k_own_pages * k_units); }
 
   static constexpr std::size_t k_own_pages = 40;
   using OwnNumber = std::uint16_t;

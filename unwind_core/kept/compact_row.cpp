@@ -46,6 +46,8 @@ bool compact_cfa(const FrameRow& row, const CompactLayout& layout, CompactRow& o
     if (reg.reg_class == RegClass::general && reg.dwarf != arch.ra) fits = fits && add(reg);
   }
   if (!fits) size_ = 0;
+  fp_slot_ = slot_or_size(arch.fp);
+  fp_column_ = arch.column(arch.fp);
 }
 
 namespace {

@@ -51,19 +51,23 @@ class CompactLayout {
   }
   const std::array<std::int8_t, CompactRow::k_slots>& columns() const noexcept { return columns_; }
   /// The frame pointer's slot; size() or more: it has none.
-  std::size_t fp_slot() const noexcept { return slot_or_size(arch_->fp); }
+  std::size_t fp_slot() const noexcept { return fp_slot_; }
+  int fp_column() const noexcept { return fp_column_; }
   int sp_column() const noexcept { return sp_column_; }
   int pc_column() const noexcept { return pc_column_; }
   /// Columns that keep their values in a caller unless a row says otherwise.
   std::uint64_t preserved() const noexcept { return preserved_; }
 
  private:
+  static constexpr std::uint8_t k_no_slot = 0xff;
+
   const Arch* arch_;
   std::size_t size_ = 0;
   std::uint64_t preserved_ = 0;
+  std::size_t fp_slot_ = k_no_slot;
+  int fp_column_ = -1;
   int sp_column_ = -1;
   int pc_column_ = -1;
-  static constexpr std::uint8_t k_no_slot = 0xff;
   std::array<std::uint8_t, 64> slots_;  // by DWARF number; registers with larger ones have none
   std::array<RegNum, CompactRow::k_slots> regs_{};
   std::array<std::int8_t, CompactRow::k_slots> columns_{};

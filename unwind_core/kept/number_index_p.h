@@ -38,6 +38,12 @@ class NumberIndex {
     }
   }
 
+  /// False: visit() calls nothing.
+  bool may_lead(std::uint64_t hash) const noexcept {
+    const std::uint64_t tags = buckets_[bucket_of(hash, bits())].tags.load(std::memory_order_acquire);
+    return lanes_with(tags, tag_of(hash)) != 0 || free_lanes(tags) == 0;
+  }
+
   void lead(std::uint64_t hash, std::uint32_t number) const noexcept { lead(hash, number, bits()); }
 
   [[gnu::cold, gnu::noinline]] void forget(std::uint64_t hash, std::uint32_t number) const noexcept {

@@ -12,9 +12,7 @@ namespace jitunwind {
 }
 
 void RowCache::link(RulePlace from, KeptRules::Table::Number to) const noexcept {
-  const KeptRules::Table::Entries entries = rules.table.entries();
-  if (entries.in_bounds(from.number) == from.number)
-    rules.table.replace(from.number, entries.value(from.number).with_link(to));
+  rules.table.change(from.number, [to](CallerRule rule) { return rule.with_link(to); });
 }
 
 [[gnu::hot]] bool RowCache::find_otherwise(Addr at, ModuleVersion& walked, RulePlace& place, KeptRow& hit,
@@ -95,8 +93,7 @@ void RowCache::keep_end(const KeepTicket& ticket, Lookup& lookup, const NewRow& 
   (void)keep(ticket, rule.with(row.full.origin), module_of(lookup));
 }
 
-bool RowCache::wants(const KeepTicket& ticket, CallerRule rule) const noexcept {
-  if (rule.handler() != CallerRule::Handler::unknown) return true;
+bool RowCache::wants(const KeepTicket& ticket) const noexcept {
   const bool wanted = rules.table.wants(ticket.at, ticket.before);
   if (!wanted) note_met_once(ticket.at);
   return wanted;
@@ -141,7 +138,7 @@ FrameRow NewRow::expanded() const noexcept {
 [[gnu::hot]] CallerRule RowCache::rule_of(const CompactRow& row, RowOrigin origin, KeptBy by) const noexcept {
   const std::size_t fp_slot = layout.fp_slot();
   if (fp_slot >= layout.size() || by == KeptBy::nothing) return {};
-  const bool by_fp = row.base == layout.columns()[fp_slot];
+  const bool by_fp = row.base == layout.fp_column();
   if (!by_fp && row.base != layout.sp_column()) return {};
   const std::uint8_t ra = row.slots[CompactLayout::k_return_address], fp = row.slots[fp_slot];
   if (layout.arch().calls_push() ? ra != 1 : fp != 0 && ra + 1 != fp) return {};
@@ -153,12 +150,16 @@ FrameRow NewRow::expanded() const noexcept {
   if (row.kept_by == KeptBy::nothing || !row.is_compact) return {};
   const CallerRule rule = row.rule.with(handler);
   if (rule.kept_by() == KeptBy::nothing) return {};
-  place = keep(ticket, rule, row.compact, rule.is_of_module() ? module_of(lookup) : ModuleVersion{});
+  const ModuleVersion module = rule.is_of_module() ? module_of(lookup) : ModuleVersion{};
+  // Only throws know of handlers, and both phases of a throw come to the same frames.
+  const bool is_of_throw = handler != CallerRule::Handler::unknown;
+  place = is_of_throw ? keep_wanted(ticket, with_shape(rule, row.compact), module)
+                      : keep(ticket, rule, row.compact, module);
   return rule;
 }
 
 RulePlace RowCache::keep(const KeepTicket& ticket, CallerRule rule, const ModuleVersion& module) const noexcept {
-  return wants(ticket, rule) ? keep_wanted(ticket, rule, module) : RulePlace{};
+  return wants(ticket) ? keep_wanted(ticket, rule, module) : RulePlace{};
 }
 
 [[gnu::hot]] RulePlace RowCache::keep_wanted(const KeepTicket& ticket, CallerRule rule,

@@ -145,8 +145,7 @@ struct RowCache {
   /// Keeps a rule with the registers that `row` says beside those of the rule.
   RulePlace keep(const KeepTicket& ticket, CallerRule rule, const CompactRow& row,
                  const ModuleVersion& module) const noexcept {
-    if (!wants(ticket, rule)) return {};
-    return keep_wanted(ticket, rule.with_shape(rules.shapes.number_of(row)), module);
+    return wants(ticket) ? keep_wanted(ticket, with_shape(rule, row), module) : RulePlace{};
   }
 
   /// Sets `module` to the one of `at`, unless the walk met that one last. Version 0: there is none, or it cannot be
@@ -174,8 +173,10 @@ struct RowCache {
   /// The link does not lead to the entry, or the entry needs more than find() looks at.
   bool find_otherwise(Addr at, ModuleVersion& walked, RulePlace& place, KeptRow& hit,
                       KeepTicket& ticket) const noexcept;
-  /// Only throws know of handlers, and both phases of a throw come to the same frames.
-  bool wants(const KeepTicket& ticket, CallerRule rule) const noexcept;
+  bool wants(const KeepTicket& ticket) const noexcept;
+  CallerRule with_shape(CallerRule rule, const CompactRow& row) const noexcept {
+    return rule.with_shape(rules.shapes.number_of(row));
+  }
   void keep_alike(AlikePlace place, const NewRow& row) const noexcept;
   RulePlace keep_wanted(const KeepTicket& ticket, CallerRule rule, const ModuleVersion& module) const noexcept;
 };

@@ -12,7 +12,10 @@ struct NewRow;
 struct RowCache;
 
 /// Whether every row that is made is a line of the log.
-inline bool logs_rows() noexcept { return logs(LogTopic::walk) || logs(LogTopic::rows); }
+inline bool logs_rows() noexcept {
+  constexpr auto k_topics = static_cast<unsigned>(LogTopic::walk) | static_cast<unsigned>(LogTopic::rows);
+  return (log_words() & k_topics) != 0;
+}
 /// Notes that rows.find_new() has found nothing. Signal-safe.
 void note_no_row(const Lookup& lookup, const AnyRow& row, RowAnswer answer) noexcept;
 /// Notes a row of rows.find_new() that is logged, or not kept. Signal-safe.

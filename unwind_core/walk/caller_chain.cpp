@@ -118,19 +118,6 @@ CallerChain::Stop CallerChain::out_of_frame(Addr sp, Addr lowest, Addr cfa) noex
   return lowest >= sp && stack_.has(lowest, cfa) ? Stop::full : Stop::unknown;
 }
 
-[[gnu::always_inline]] inline bool CallerChain::leave_compact(CallerRule rule, Position& position) noexcept {
-  const Addr cfa = (rule.base_is_frame_pointer() ? position.fp : position.sp) + rule.cfa_offset();
-  const Addr pc_below = arch_.calls_push() ? CompactRow::k_word : rule.return_address_below_cfa();
-  const Addr fp_below = rule.frame_pointer_below_cfa();
-  const Addr lowest = cfa - fp_below;
-  if (lowest < position.sp || !stack_.has(lowest, cfa)) return false;
-  position.pc = raw_word(cfa - pc_below) & arch_.address_mask;
-  position.at = CodeAddress::returned_to(position.pc).lookup();
-  position.sp = cfa + static_cast<Addr>(std::int64_t{arch_.caller_sp_bias});
-  if (rule.saves_frame_pointer()) position.fp = raw_word(cfa - fp_below);
-  return true;
-}
-
 bool CallerChain::leave_realigned(CallerRule rule, Position& position) noexcept {
   constexpr Addr k_word = CompactRow::k_word;
   const Addr fp = position.fp;
@@ -167,9 +154,7 @@ bool CallerChain::leave_signal_frame(Position& position) noexcept {
 [[gnu::hot]] CallerChain::Stop CallerChain::step_by(CallerRule rule, Position& position) noexcept {
   if (rule.kind() == CallerRule::Kind::outermost) return Stop::outermost;
   const Addr sp = position.sp;
-  if (!leave(rule, position) || position.sp <= sp || position.pc < k_page_size) return Stop::unknown;
-  if (!stack_.holds_frame(position.sp)) stack_ = ReadableStack(position.sp);
-  return Stop::full;
+  return leave(rule, position) && arrives(sp, position) ? Stop::full : Stop::unknown;
 }
 
 }  // namespace jitunwind

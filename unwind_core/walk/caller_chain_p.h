@@ -9,6 +9,7 @@
 #include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/kept/row_cache_internal.h"
 #include "jitunwind/unwind_core/memory/known_stack_internal.h"
+#include "jitunwind/unwind_core/memory/raw_access_internal.h"
 #include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/walk/address_walk_internal.h"
 #include "jitunwind/unwind_core/walk/cursor.h"
@@ -94,12 +95,19 @@ class CallerChain {
   [[gnu::hot, gnu::noinline]] Table::Found find(Addr at) noexcept {
     return rules_.table.find(at, [&](CallerRule rule) { return cipher(rule, at); });
   }
+  /// Does the same at an address that is probably new.
+  Table::Found find_new(Addr at) noexcept { return rules_.table.may_have(at) ? find(at) : Table::Found{}; }
   /// The ticket to take before this frame's row is looked for. `known` is the table's answer for its address.
   KeepTicket ticket(Addr at, const Table::Found& known) const noexcept {
     return {at, changes_.number(at, everywhere_), {}, callee_, known.number};
   }
   /// Moves `position` alone, by a rule of any kind.
   [[gnu::noinline]] Stop step_by(CallerRule rule, Position& position) noexcept;
+  /// Does the same inline. False: unknown. Precondition: the rule is compact.
+  [[gnu::always_inline]] bool step_by_compact(CallerRule rule, Position& position) noexcept {
+    const Addr sp = position.sp;
+    return leave_compact(rule, position) && arrives(sp, position);
+  }
 
   /// Goes on at a caller, that was found by the entry `callee`; none: by something else.
   void go_to(const Position& caller, RulePlace callee) noexcept {
@@ -139,7 +147,25 @@ class CallerChain {
   Addr highest_lowest() const noexcept { return stack_.end() - CallerRule::k_most_below_cfa; }
   [[gnu::noinline]] Stop out_of_frame(Addr sp, Addr lowest, Addr cfa) noexcept;
   bool leave(CallerRule rule, Position& position) noexcept;
-  bool leave_compact(CallerRule rule, Position& position) noexcept;
+  [[gnu::always_inline]] bool leave_compact(CallerRule rule, Position& position) noexcept {
+    const Addr cfa = (rule.base_is_frame_pointer() ? position.fp : position.sp) + rule.cfa_offset();
+    const Addr pc_below = arch_.calls_push() ? CompactRow::k_word : rule.return_address_below_cfa();
+    const Addr fp_below = rule.frame_pointer_below_cfa();
+    const Addr lowest = cfa - fp_below;
+    if (lowest < position.sp || !stack_.has(lowest, cfa)) return false;
+    position.pc = raw_word(cfa - pc_below) & arch_.address_mask;
+    position.at = CodeAddress::returned_to(position.pc).lookup();
+    position.sp = cfa + static_cast<Addr>(std::int64_t{arch_.caller_sp_bias});
+    if (rule.saves_frame_pointer()) position.fp = raw_word(cfa - fp_below);
+    return true;
+  }
+  /// Whether a frame's caller may be there, whose stack is known from now on. `sp` is the frame's.
+  bool arrives(Addr sp, const Position& caller) noexcept {
+    if (caller.sp <= sp || caller.pc < k_page_size) return false;
+    if (!stack_.holds_frame(caller.sp)) [[unlikely]]
+      stack_ = ReadableStack(caller.sp);
+    return true;
+  }
   bool leave_realigned(CallerRule rule, Position& position) noexcept;
   bool leave_signal_frame(Position& position) noexcept;
   void arrive(Addr pc) noexcept { *next_++ = pointer_to(pc); }

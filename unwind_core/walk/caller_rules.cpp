@@ -78,27 +78,36 @@ bool step_by_alike(CallerChain& chain, KeepTicket& ticket, NewRow& row) noexcept
   return true;
 }
 
+/// The frames of lasting modules in a walk.
+struct Usual {
+  const Module* module = nullptr;  ///< the one met last
+  std::uint64_t rows_made = 0;
+};
+
 /// Steps by the row of most code that is met for the first time: that of a lasting module. The one source that knows it
-/// is asked, and not all of them, as RowCache::find_new() does. `module` is the one met last, or null. Returns whether
-/// it has moved. Precondition: nothing was registered at the place (its ticket's `registrations` are 0).
-[[gnu::hot, gnu::noinline]] bool step_by_usual(CallerChain& chain, const KeepTicket& ticket,
-                                               const Module*& module) noexcept {
+/// is asked, and not all of them, as RowCache::find_new() does. Returns whether it has moved. Precondition: nothing was
+/// registered at the place (its ticket's `registrations` are 0).
+[[gnu::hot, gnu::noinline]] bool step_by_usual(CallerChain& chain, const KeepTicket& ticket, Usual& usual) noexcept {
+  static constexpr ModuleVersion k_lasting;
   const RowCache& rows = chain.rows();
   if (!rows.tables_are_first || logs_rows()) return false;
-  if (!module || !module->text.contains(ticket.at)) module = chain.space().modules.find_lasting(ticket.at);
+  const auto is_in = [&](const Module* module) { return module && module->text.contains(ticket.at); };
+  if (!is_in(usual.module)) [[unlikely]]
+    if (usual.module = chain.space().modules.find_lasting(ticket.at); !is_in(usual.module)) return false;
   CompactRow row;
-  if (!module || !module->text.contains(ticket.at) || !find_usual_row(*module, ticket.at, rows.layout, row))
-    return false;
-  const bool has_moved = step_by_new(chain, ticket, rows.rule_of(row, RowOrigin::eh_frame, KeptBy::lasting), &row, {});
-  if (has_moved) count_event(Counter::row_made);
-  return has_moved;
+  if (!find_usual_row(*usual.module, ticket.at, rows.layout, row)) return false;
+  const CallerRule rule = rows.rule_of(row, RowOrigin::eh_frame, KeptBy::lasting);
+  Position position = chain.position();
+  if (rule.kept_by() == KeptBy::nothing || !chain.step_by_compact(rule, position)) return false;
+  chain.go_to(position, chain.rows().keep(ticket, rule, row, k_lasting));
+  ++usual.rows_made;
+  return true;
 }
 
 /// Full: it has moved. Outermost: the row says so, which needs no register. Unknown: the row does not help.
-[[gnu::hot]] Stop step_by_row(CallerChain& chain, const Table::Found& known, FrameRow& room,
-                              const Module*& module) noexcept {
+[[gnu::hot]] Stop step_by_row(CallerChain& chain, const Table::Found& known, FrameRow& room, Usual& usual) noexcept {
   KeepTicket ticket = chain.ticket(chain.position().at, known);
-  if (!known.holds && ticket.registrations == 0 && step_by_usual(chain, ticket, module)) return Stop::full;
+  if (!known.holds && ticket.registrations == 0 && step_by_usual(chain, ticket, usual)) return Stop::full;
   const RowCache& rows = chain.rows();
   NewRow row(room, &rows.layout);
   if (!known.holds && step_by_alike(chain, ticket, row)) return Stop::full;
@@ -121,12 +130,15 @@ bool step_by_alike(CallerChain& chain, KeepTicket& ticket, NewRow& row) noexcept
 [[gnu::hot]] Stop step_by_rows(CallerChain& chain) noexcept {
   Table::Found known = chain.find(chain.position().at);
   FrameRow room;
-  const Module* module = nullptr;
+  Usual usual;
+  Stop stop = Stop::full;
   do {
-    if (const Stop stop = step_by_row(chain, known, room, module); stop != Stop::full) return stop;
-    known = chain.is_full() ? Table::Found{} : chain.find(chain.position().at);
-  } while (!known.holds && !chain.is_full());
-  return Stop::full;
+    stop = step_by_row(chain, known, room, usual);
+    if (stop != Stop::full || chain.is_full()) break;
+    known = chain.find_new(chain.position().at);
+  } while (!known.holds);
+  if (usual.rows_made != 0) count_event(Counter::row_made, usual.rows_made);
+  return stop;
 }
 
 bool step_by_cursor(CallerChain& chain, Cursor& cursor) noexcept {
