@@ -101,14 +101,20 @@ TEST(FdeTable, AnyNumberOfPairs) {
     for (Addr i = 0; i < count; ++i) list.push_back({0x1000 + 16 * i, 0x41000 + i});
     const Bytes bytes = pairs(list, 4, k_hdr, k_hdr);
     const FdeTable table{.address = k_hdr, .count = count, .start_base = k_hdr, .fde_base = k_hdr};
+    Bytes hdr{1, 0x1b, 0x03, 0x3b};
+    hdr.u32(0x41000 - (k_hdr + 4)).u32(count).add(bytes);
+    const SectionBytes section{hdr.vector(), k_hdr};
     FoundFde found;
     EXPECT_FALSE(search(table, 0xfff, false, bytes.vector(), found));
+    EXPECT_EQ(search_eh_frame_hdr(section, 0xfff, arch::x86_64), 0u);
+    EXPECT_EQ(search_eh_frame_hdr(section, Addr{1} << 47, arch::x86_64), count == 0 ? 0 : list.back().fde);
     for (Addr i = 0; i < count; ++i) {
       for (const Addr pc : {list[i].start, list[i].start + 15}) {
         ASSERT_TRUE(search(table, pc, false, bytes.vector(), found)) << i << " of " << count;
         EXPECT_EQ(found.start, list[i].start) << i << " of " << count;
         EXPECT_EQ(found.fde, list[i].fde) << i << " of " << count;
         EXPECT_EQ(found.index, i) << i << " of " << count;
+        EXPECT_EQ(search_eh_frame_hdr(section, pc, arch::x86_64), list[i].fde) << i << " of " << count;
       }
     }
   }

@@ -22,7 +22,7 @@ double of_a_frame(const std::string& functions) {
   return each;
 }
 
-TEST(NewCode, OfCompilers) { EXPECT_LT(of_a_frame("compiled 1"), 1075); }
+TEST(NewCode, OfCompilers) { EXPECT_LT(of_a_frame("compiled 1"), 980); }
 TEST(NewCode, InDirectives) { EXPECT_LT(of_a_frame("directives 1000"), 3120); }
 TEST(NewCode, InDirectivesOfFourShapes) { EXPECT_LT(of_a_frame("directives 4"), 1620); }
 TEST(NewCode, InTables) { EXPECT_LT(of_a_frame("tables 1000"), 2630); }

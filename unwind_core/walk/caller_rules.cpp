@@ -81,6 +81,7 @@ bool step_by_alike(CallerChain& chain, KeepTicket& ticket, NewRow& row) noexcept
 /// The frames of lasting modules in a walk.
 struct Usual {
   const Module* module = nullptr;  ///< the one met last
+  MetCie cie;
   std::uint64_t rows_made = 0;
 };
 
@@ -95,7 +96,7 @@ struct Usual {
   if (!is_in(usual.module)) [[unlikely]]
     if (usual.module = chain.space().modules.find_lasting(ticket.at); !is_in(usual.module)) return false;
   CompactRow row;
-  if (!find_usual_row(*usual.module, ticket.at, rows.layout, row)) return false;
+  if (!find_usual_row(*usual.module, ticket.at, rows.layout, usual.cie, row)) return false;
   const CallerRule rule = rows.rule_of(row, RowOrigin::eh_frame, KeptBy::lasting);
   Position position = chain.position();
   if (rule.kept_by() == KeptBy::nothing || !chain.step_by_compact(rule, position)) return false;

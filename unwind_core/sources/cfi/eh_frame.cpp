@@ -72,14 +72,6 @@ AddrRange rest_of_bytes(const Module& module, Addr at) noexcept {
 constinit KnownCies known_cies;
 [[gnu::constructor]] void touch_known_cies() { known_cies.touch(); }
 
-/// Finds and reads what linkers and compilers make of nearly everything. 0: the general way tells.
-[[gnu::hot, gnu::noinline]] Addr find_usual_fde(const Module& module, Addr pc, const Arch& arch,
-                                                CompactCode& code) noexcept {
-  const Addr fde = search_eh_frame_hdr(module.eh_frame_hdr, pc, arch);
-  const bool is_usual = fde != 0 && read_known_fde(module.eh_segment, fde, known_cies, arch, code);
-  return is_usual && code.range.contains(pc) ? fde : 0;
-}
-
 class EhFrameSource final : public FdeSource {
  public:
   constexpr EhFrameSource() noexcept : FdeSource(RowOrigin::eh_frame) {}
@@ -97,17 +89,18 @@ class EhFrameSource final : public FdeSource {
   /// None: the row has to be looked for in the general way.
   [[gnu::always_inline]] RowAnswer find_usual(Lookup& lookup, const Module& module, AnyRow& out) const noexcept {
     const Addr pc = lookup.at.lookup();
-    CompactCode code;
-    const Addr fde = find_usual_fde(module, pc, lookup.space.arch, code);
-    if (fde == 0) return RowAnswer::none;
-    const bool is_compact = find_compact_row(code, *out.layout, pc, out.compact, out.full.range);
+    UsualFde fde;
+    MetCie cie;
+    const bool is_compact = find_usual_row(module, pc, *out.layout, cie, out.compact, &fde);
+    if (fde.at == 0) return RowAnswer::none;
+    out.full.range = fde.row_range;
     if (!is_compact) {
-      if (!is_outermost(code)) return RowAnswer::none;
-      out.full = outermost_row(code, *out.layout);
+      if (!is_outermost(fde.code)) return RowAnswer::none;
+      out.full = outermost_row(fde.code, *out.layout);
     }
     out.full.origin = RowOrigin::eh_frame;
     out.full.keeps_by = KeepsBy::module;
-    if (out.procedure) describe_known(module.eh_segment, fde, code, lookup, *out.procedure);
+    if (out.procedure) describe_known(module.eh_segment, fde.at, fde.code, lookup, *out.procedure);
     return is_compact ? RowAnswer::compact : RowAnswer::full;
   }
   [[gnu::noinline]] void describe_known(const SectionBytes& segment, Addr at, const CompactCode& code, Lookup& lookup,
@@ -182,6 +175,8 @@ class EhFrameSource final : public FdeSource {
     const auto pairs = hdr.bytes.subspan(static_cast<std::size_t>(table.address - hdr.address));
     ModuleBytes bytes(module, lookup.space.memory, lookup.window);
     const auto covers = [&](Addr fde) { return read_fde_for(pc, bytes, context, fde, out); };
+    const Addr usual = search_eh_frame_hdr(hdr, pc, context.arch);
+    if (const Found found = usual == 0 ? Found(false) : covers(usual); found && *found) return true;
     return find_covering(table, pc, covers, context.arch.big_endian, pairs);
   }
 };
@@ -237,10 +232,17 @@ bool read_lone_fde(const SectionBytes& bytes, const Arch& arch, Fde& out) noexce
   return behind == 0;
 }
 
-[[gnu::hot]] bool find_usual_row(const Module& module, Addr pc, const CompactLayout& layout, CompactRow& out) noexcept {
+[[gnu::hot]] bool find_usual_row(const Module& module, Addr pc, const CompactLayout& layout, MetCie& cie,
+                                 CompactRow& out, UsualFde* fde) noexcept {
+  const Addr at = search_eh_frame_hdr(module.eh_frame_hdr, pc, layout.arch());
   CompactCode code;
   AddrRange range;
-  return find_usual_fde(module, pc, layout.arch(), code) != 0 && find_compact_row(code, layout, pc, out, range);
+  if (at == 0 || !read_known_fde(module.eh_segment, at, known_cies, layout.arch(), code, cie) ||
+      !code.range.contains(pc))
+    return false;
+  const bool is_compact = find_compact_row(code, layout, pc, out, range);
+  if (fde) *fde = {at, code, range};
+  return is_compact;
 }
 
 [[gnu::hot]] const RowSource& eh_frame_source() noexcept { return k_eh_frame; }

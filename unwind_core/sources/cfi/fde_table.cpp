@@ -51,46 +51,38 @@ bool read_pair_before(const FdeTable& table, FoundFde& found, bool& readable, Re
   return found.index != 0 && read_pair(table, found.index - 1, found, readable, raw);
 }
 
-/// Whether the table is as every linker makes it: signed words of 4 bytes, in the host's order, all of them there.
-bool is_ordinary(const FdeTable& table, bool big_endian, std::span<const std::byte> bytes) noexcept {
-  return table.width == 4 && table.sign_extend && !table.self_relative &&
-         big_endian == (std::endian::native == std::endian::big) && table.count <= bytes.size() / 8;
-}
-
-/// Searches in some 8 instructions a pair, where the general way takes 55, and in 17 while pairs ahead are fetched. The
-/// table of new code is in no cache. Waiting for one pair after the other takes longer than all other work for a frame.
-[[gnu::always_inline]] inline bool search_ordinary(const FdeTable& table, Addr pc, std::span<const std::byte> bytes,
-                                                   FoundFde& out) noexcept {
+/// Searches a table as every linker makes it, signed words of 4 bytes in the host's order: in 5 instructions a pair,
+/// where the general way takes 55, and in 11 while pairs ahead are fetched. The table of new code is in no cache.
+/// Waiting for one pair after the other takes longer than all other work for a frame. `bytes` hold all pairs. Returns
+/// the FDE; 0: all are behind `pc`.
+[[gnu::always_inline]] inline Addr search_ordinary(const FdeTable& table, Addr pc, const std::byte* bytes) noexcept {
   constexpr std::size_t k_pair = 8, k_pairs_of_two_lines = 16;
   const auto member = [](const std::byte* at) noexcept {
     std::int32_t value;
     std::memcpy(&value, at, sizeof value);
-    return value;
+    return std::int64_t{value};
   };
-  const auto address = [](Addr base, std::int32_t member) { return base + static_cast<Addr>(std::int64_t{member}); };
-  if (table.count == 0) return false;
-  const std::byte* pair = bytes.data();
-  std::uint64_t left = table.count;
-  // No member is beyond these limits.
-  constexpr Addr k_most = std::numeric_limits<std::int32_t>::max();
-  const auto wanted = static_cast<std::int32_t>(
-      pc >= table.start_base ? static_cast<std::int64_t>(std::min(pc - table.start_base, k_most))
-                             : -static_cast<std::int64_t>(std::min(table.start_base - pc, k_most + 1)));
+  if (table.count == 0) return 0;
+  const auto wanted = static_cast<std::int64_t>(pc - table.start_base);
+  const std::byte* pair = bytes;
   const auto step_to = [&](const std::byte* middle) { pair = member(middle) <= wanted ? middle : pair; };
-  while (left > k_pairs_of_two_lines) {
-    const std::byte* const middle = pair + left / 2 * k_pair;
-    left -= left / 2;
+  // Strides are powers of two. So the first one leads to where the table's end is as far away as the largest of them.
+  std::uint64_t stride = std::bit_floor(table.count);
+  const std::byte* middle = pair + (table.count - stride) * k_pair;
+  std::uint64_t quarter = stride / 4 * k_pair;
+  for (; quarter > k_pairs_of_two_lines / 8 * k_pair; quarter /= 2, middle = pair + 4 * quarter) {
     // The four that the step after the next may look at.
-    const std::uint64_t next = left / 2, after = (left + 1) / 4;
     for (const std::byte* const from : {pair, middle})
-      for (const std::uint64_t way : {after, next + after}) __builtin_prefetch(from + way * k_pair);
+      for (const std::uint64_t way : {quarter, 3 * quarter}) __builtin_prefetch(from + way);
     step_to(middle);
   }
-  for (; left > 1; left -= left / 2) step_to(pair + left / 2 * k_pair);
-  const Addr start = address(table.start_base, member(pair));
-  if (start > pc) return false;
-  out = {start, address(table.fde_base, member(pair + 4)), static_cast<std::uint64_t>(pair - bytes.data()) / k_pair};
-  return true;
+  for (stride = std::min<std::uint64_t>(stride, k_pairs_of_two_lines / 2); stride != 0;
+       middle = pair + stride * k_pair) {
+    step_to(middle);
+    stride /= 2;
+  }
+  if (member(pair) > wanted) return 0;
+  return table.fde_base + static_cast<Addr>(member(pair + 4));
 }
 
 /// Reads the header that every linker makes: version 1, .eh_frame relative to its place, a count of 4 bytes, an
@@ -177,7 +169,6 @@ Result<bool> search(const FdeTable& table, Addr pc, bool big_endian, const Memor
 }
 
 bool search(const FdeTable& table, Addr pc, bool big_endian, std::span<const std::byte> bytes, FoundFde& out) noexcept {
-  if (is_ordinary(table, big_endian, bytes)) return search_ordinary(table, pc, bytes, out);
   return in_bytes(table, big_endian, bytes,
                   [&](bool& readable, auto raw) { return search_pairs(table, pc, out, readable, raw); });
 }
@@ -196,9 +187,8 @@ bool step_back(const FdeTable& table, bool big_endian, std::span<const std::byte
 [[gnu::hot]] Addr search_eh_frame_hdr(const SectionBytes& hdr, Addr pc, const Arch& arch) noexcept {
   EhFrameHdr parsed;
   if (!parse_ordinary(hdr, hdr.bytes.size(), arch, parsed)) return 0;
-  const auto pairs = hdr.bytes.subspan(static_cast<std::size_t>(parsed.table.address - hdr.address));
-  FoundFde found;
-  return search_ordinary(parsed.table, pc, pairs, found) ? found.fde : 0;
+  return search_ordinary(parsed.table, pc,
+                         hdr.bytes.data() + static_cast<std::size_t>(parsed.table.address - hdr.address));
 }
 
 Result<EhFrameHdr> parse_eh_frame_hdr(const SectionBytes& hdr, const Arch& arch) noexcept {

@@ -92,10 +92,16 @@ struct CompactCode {
   const KnownCie* known = nullptr;  ///< null: it was read in the general way
   Addr cie_place = 0;               ///< in the segment, if it is known
 };
+/// The CIE that was met last, and its place, whose bytes do not change meanwhile.
+struct MetCie {
+  const std::byte* at = nullptr;
+  const KnownCie* known = nullptr;
+};
+
 /// Reads an FDE whose CIE is known. The FDE and the CIE lie in `segment`, which is readable. It takes 100 instructions,
 /// and the general way 900. False: the FDE must be read in the general way, or it covers nothing.
 [[gnu::always_inline]] inline bool read_known_fde(const SectionBytes& segment, Addr at, KnownCies& cies,
-                                                  const Arch& arch, CompactCode& out) noexcept {
+                                                  const Arch& arch, CompactCode& out, MetCie& met) noexcept {
   constexpr std::size_t k_id_at = 4, k_code_at = 8;
   const std::uint64_t available = segment.bytes.size();
   const Addr place = at - segment.address;
@@ -108,7 +114,9 @@ struct CompactCode {
   const std::size_t size = std::size_t{head.length} + k_id_at;
   const Addr cie_place = place + k_id_at - head.cie;
   if (head.length >= 0xfffffff0u || size > available - place || head.cie == 0 || cie_place >= available) return false;
-  const KnownCie* const known = cies.find_or_learn(segment.bytes.subspan(static_cast<std::size_t>(cie_place)), arch);
+  const auto cie = segment.bytes.subspan(static_cast<std::size_t>(cie_place));
+  if (cie.data() != met.at) met = {cie.data(), cies.find_or_learn(cie, arch)};
+  const KnownCie* const known = met.known;
   // Rows do not need the augmentation data, whatever they are.
   if (!known || size < known->data_at + known->data_size ||
       std::to_integer<std::size_t>(fde[known->data_at - 1]) != known->data_size)
@@ -137,6 +145,12 @@ struct CompactCode {
   out.known = known;
   out.cie_place = cie_place;
   return true;
+}
+
+[[gnu::always_inline]] inline bool read_known_fde(const SectionBytes& segment, Addr at, KnownCies& cies,
+                                                  const Arch& arch, CompactCode& out) noexcept {
+  MetCie met;
+  return read_known_fde(segment, at, cies, arch, out, met);
 }
 
 /// Reads the parts of such an FDE and of its CIE that describe the procedure, as the general way does. Precondition:
