@@ -22,8 +22,8 @@ double of_a_frame(const std::string& functions) {
   return each;
 }
 
-TEST(NewCode, OfCompilers) { EXPECT_LT(of_a_frame("compiled 1"), 980); }
-TEST(NewCode, InDirectives) { EXPECT_LT(of_a_frame("directives 1000"), 3120); }
+TEST(NewCode, OfCompilers) { EXPECT_LT(of_a_frame("compiled 1"), 880); }
+TEST(NewCode, InDirectives) { EXPECT_LT(of_a_frame("directives 1000"), 3110); }
 TEST(NewCode, InDirectivesOfFourShapes) { EXPECT_LT(of_a_frame("directives 4"), 1620); }
 TEST(NewCode, InTables) { EXPECT_LT(of_a_frame("tables 1000"), 2630); }
 TEST(NewCode, InTablesOfFourShapes) { EXPECT_LT(of_a_frame("tables 4"), 1650); }

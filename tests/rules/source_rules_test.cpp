@@ -458,7 +458,7 @@ TEST(SourceRules, ShortFormsOfRowsAreListedWithTheirTests) {
                             "unwind_core/kept/caller_rule_p.h CallerRule",
                             "unwind_core/kept/compact_row.cpp compact_without",
                             "unwind_core/kept/compact_row.cpp expand",
-                            "unwind_core/kept/row_cache.cpp rule_of",
+                            "unwind_core/kept/row_cache_internal.h rule_of",
                             "unwind_core/sources/cfi/compact_cfi.cpp State",
                             "unwind_core/sources/cfi/compact_cfi.cpp find_compact_row",
                             "unwind_core/sources/cfi/compact_cfi.cpp is_plain",

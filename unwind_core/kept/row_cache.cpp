@@ -93,12 +93,6 @@ void RowCache::keep_end(const KeepTicket& ticket, Lookup& lookup, const NewRow& 
   (void)keep(ticket, rule.with(row.full.origin), module_of(lookup));
 }
 
-bool RowCache::wants(const KeepTicket& ticket) const noexcept {
-  const bool wanted = rules.table.wants(ticket.at, ticket.before);
-  if (!wanted) note_met_once(ticket.at);
-  return wanted;
-}
-
 FrameRow NewRow::expanded() const noexcept {
   FrameRow row = expand(compact, *layout);
   row.origin = full.origin;
@@ -135,16 +129,6 @@ FrameRow NewRow::expanded() const noexcept {
   return module->is_lasting ? KeptBy::lasting : KeptBy::module;
 }
 
-[[gnu::hot]] CallerRule RowCache::rule_of(const CompactRow& row, RowOrigin origin, KeptBy by) const noexcept {
-  const std::size_t fp_slot = layout.fp_slot();
-  if (fp_slot >= layout.size() || by == KeptBy::nothing) return {};
-  const bool by_fp = row.base == layout.fp_column();
-  if (!by_fp && row.base != layout.sp_column()) return {};
-  const std::uint8_t ra = row.slots[CompactLayout::k_return_address], fp = row.slots[fp_slot];
-  if (layout.arch().calls_push() ? ra != 1 : fp != 0 && ra + 1 != fp) return {};
-  return CallerRule(row, origin, by, by_fp, fp_slot);
-}
-
 [[gnu::hot]] CallerRule RowCache::keep(const KeepTicket& ticket, Lookup& lookup, const NewRow& row, RulePlace& place,
                                        CallerRule::Handler handler) const noexcept {
   if (row.kept_by == KeptBy::nothing || !row.is_compact) return {};
@@ -153,13 +137,20 @@ FrameRow NewRow::expanded() const noexcept {
   const ModuleVersion module = rule.is_of_module() ? module_of(lookup) : ModuleVersion{};
   // Only throws know of handlers, and both phases of a throw come to the same frames.
   const bool is_of_throw = handler != CallerRule::Handler::unknown;
-  place = is_of_throw ? keep_wanted(ticket, with_shape(rule, row.compact), module)
+  place = is_of_throw ? keep_wanted(ticket, rule.with_shape(rules.shapes.number_of(row.compact)), module)
                       : keep(ticket, rule, row.compact, module);
   return rule;
 }
 
-RulePlace RowCache::keep(const KeepTicket& ticket, CallerRule rule, const ModuleVersion& module) const noexcept {
-  return wants(ticket) ? keep_wanted(ticket, rule, module) : RulePlace{};
+[[gnu::hot]] RulePlace RowCache::keep_if_wanted(const KeepTicket& ticket, CallerRule rule, const CompactRow* row,
+                                                const ModuleVersion& module) const noexcept {
+  if (!rules.table.wants(ticket.at, ticket.before)) {
+    count_event(Counter::row_met_once);
+    if (logs(LogTopic::walk)) [[unlikely]]
+      log_met_once(ticket.at);
+    return {};
+  }
+  return keep_wanted(ticket, row ? rule.with_shape(rules.shapes.number_of(*row)) : rule, module);
 }
 
 [[gnu::hot]] RulePlace RowCache::keep_wanted(const KeepTicket& ticket, CallerRule rule,

@@ -139,13 +139,15 @@ struct RowCache {
 
   /// Keeps a rule in the place of what was kept of the address before. `module` covers the address, if the rule is kept
   /// by its module. Returns nowhere: the rule is not wanted yet.
-  RulePlace keep(const KeepTicket& ticket, CallerRule rule, const ModuleVersion& module) const noexcept;
+  RulePlace keep(const KeepTicket& ticket, CallerRule rule, const ModuleVersion& module) const noexcept {
+    return keep_if_wanted(ticket, rule, nullptr, module);
+  }
   /// Links the one entry to the other: walks that leave the one come to the other.
   void link(RulePlace from, KeptRules::Table::Number to) const noexcept;
   /// Keeps a rule with the registers that `row` says beside those of the rule.
   RulePlace keep(const KeepTicket& ticket, CallerRule rule, const CompactRow& row,
                  const ModuleVersion& module) const noexcept {
-    return wants(ticket) ? keep_wanted(ticket, with_shape(rule, row), module) : RulePlace{};
+    return keep_if_wanted(ticket, rule, &row, module);
   }
 
   /// Sets `module` to the one of `at`, unless the walk met that one last. Version 0: there is none, or it cannot be
@@ -166,17 +168,23 @@ struct RowCache {
     return module ? jitunwind::version_of(*module) : ModuleVersion{};
   }
   /// The rule of a row: pc, SP and frame pointer. None where a rule cannot say it.
-  CallerRule rule_of(const CompactRow& row, RowOrigin origin, KeptBy by) const noexcept;
+  [[gnu::always_inline]] CallerRule rule_of(const CompactRow& row, RowOrigin origin, KeptBy by) const noexcept {
+    const std::size_t fp_slot = layout.fp_slot();
+    if (fp_slot >= layout.size() || by == KeptBy::nothing) return {};
+    const bool by_fp = row.base == layout.fp_column();
+    if (!by_fp && row.base != layout.sp_column()) return {};
+    const std::uint8_t ra = row.slots[CompactLayout::k_return_address], fp = row.slots[fp_slot];
+    if (layout.arch().calls_push() ? ra != 1 : fp != 0 && ra + 1 != fp) return {};
+    return CallerRule(row, origin, by, by_fp, fp_slot);
+  }
 
  private:
   CallerRule find_shared(KeepTicket& ticket, RulePlace& place, NewRow& row) const noexcept;
   /// The link does not lead to the entry, or the entry needs more than find() looks at.
   bool find_otherwise(Addr at, ModuleVersion& walked, RulePlace& place, KeptRow& hit,
                       KeepTicket& ticket) const noexcept;
-  bool wants(const KeepTicket& ticket) const noexcept;
-  CallerRule with_shape(CallerRule rule, const CompactRow& row) const noexcept {
-    return rule.with_shape(rules.shapes.number_of(row));
-  }
+  RulePlace keep_if_wanted(const KeepTicket& ticket, CallerRule rule, const CompactRow* row,
+                           const ModuleVersion& module) const noexcept;
   void keep_alike(AlikePlace place, const NewRow& row) const noexcept;
   RulePlace keep_wanted(const KeepTicket& ticket, CallerRule rule, const ModuleVersion& module) const noexcept;
 };

@@ -41,10 +41,6 @@ const char* text_of(Keeping verdict) noexcept {
       .text(text_of(verdict));
 }
 
-[[gnu::cold, gnu::noinline]] void log_met_once(Addr at) noexcept {
-  LogLine(LogTopic::walk).text("not kept at ").hex(at).text(": met for the first time");
-}
-
 [[gnu::cold, gnu::noinline]] void log_guess(Addr at, RowOrigin origin) noexcept {
   LogLine(LogTopic::walk).text("guessed at ").hex(at).text(": ").text(origin_name(origin));
 }
@@ -85,9 +81,8 @@ void note_unusual_row(const RowCache& rows, const Lookup& lookup, const NewRow& 
   if (logs(LogTopic::rows)) log_new_row(lookup, row);
 }
 
-void note_met_once(Addr at) noexcept {
-  count_event(Counter::row_met_once);
-  if (logs(LogTopic::walk)) log_met_once(at);
+[[gnu::cold]] void log_met_once(Addr at) noexcept {
+  LogLine(LogTopic::walk).text("not kept at ").hex(at).text(": met for the first time");
 }
 
 void note_guess(const Lookup& lookup, const FrameRow& row) noexcept {

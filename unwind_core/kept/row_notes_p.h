@@ -20,8 +20,8 @@ inline bool logs_rows() noexcept {
 void note_no_row(const Lookup& lookup, const AnyRow& row, RowAnswer answer) noexcept;
 /// Notes a row of rows.find_new() that is logged, or not kept. Signal-safe.
 void note_unusual_row(const RowCache& rows, const Lookup& lookup, const NewRow& row) noexcept;
-/// Notes a row that could be kept and is not, since its address was met for the first time. Signal-safe.
-void note_met_once(Addr at) noexcept;
+/// Logs a row that could be kept and is not, since its address was met for the first time. Signal-safe.
+void log_met_once(Addr at) noexcept;
 /// Notes an answer of AddressSpace::find_guess(). Signal-safe.
 void note_guess(const Lookup& lookup, const FrameRow& row) noexcept;
 

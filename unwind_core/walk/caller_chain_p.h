@@ -84,6 +84,7 @@ class CallerChain {
   const AddressSpace& space() const noexcept { return space_; }
   const Arch& arch() const noexcept { return arch_; }
   const RowCache& rows() const noexcept { return rows_; }
+  const CodeChanges& changes() const noexcept { return changes_; }
   Position position() const noexcept { return {at_, sp_, fp_}; }
   ReadableStack& stack() noexcept { return stack_; }
   const ReadableStack& stack() const noexcept { return stack_; }
@@ -95,8 +96,8 @@ class CallerChain {
   [[gnu::hot, gnu::noinline]] Table::Found find(Addr at) noexcept {
     return rules_.table.find(at, [&](CallerRule rule) { return cipher(rule, at); });
   }
-  /// Does the same at an address that is probably new.
-  Table::Found find_new(Addr at) noexcept { return rules_.table.may_have(at) ? find(at) : Table::Found{}; }
+  /// False: find() finds nothing.
+  bool may_know(Addr at) const noexcept { return rules_.table.may_have(at); }
   /// The ticket to take before this frame's row is looked for. `known` is the table's answer for its address.
   KeepTicket ticket(Addr at, const Table::Found& known) const noexcept {
     return {at, changes_.number(at, everywhere_), {}, callee_, known.number};

@@ -81,34 +81,41 @@ bool step_by_alike(CallerChain& chain, KeepTicket& ticket, NewRow& row) noexcept
 /// The frames of lasting modules in a walk.
 struct Usual {
   const Module* module = nullptr;  ///< the one met last
-  MetCie cie;
-  std::uint64_t rows_made = 0;
+  UsualFde fde;
 };
 
-/// Steps by the row of most code that is met for the first time: that of a lasting module. The one source that knows it
-/// is asked, and not all of them, as RowCache::find_new() does. Returns whether it has moved. Precondition: nothing was
-/// registered at the place (its ticket's `registrations` are 0).
-[[gnu::hot, gnu::noinline]] bool step_by_usual(CallerChain& chain, const KeepTicket& ticket, Usual& usual) noexcept {
+/// Steps by rows of most code that is met for the first time: that of lasting modules, where nothing was registered.
+/// The one source that knows it is asked, and not all of them, as RowCache::find_new() does. Goes on to where a rule is
+/// known, which `known` says, or other code is, or no more room. Returns whether it has moved.
+[[gnu::hot, gnu::noinline]] bool step_by_usual(CallerChain& chain, Table::Found& known, Usual& usual) noexcept {
   static constexpr ModuleVersion k_lasting;
   const RowCache& rows = chain.rows();
-  if (!rows.tables_are_first || logs_rows()) return false;
-  const auto is_in = [&](const Module* module) { return module && module->text.contains(ticket.at); };
-  if (!is_in(usual.module)) [[unlikely]]
-    if (usual.module = chain.space().modules.find_lasting(ticket.at); !is_in(usual.module)) return false;
-  CompactRow row;
-  if (!find_usual_row(*usual.module, ticket.at, rows.layout, usual.cie, row)) return false;
-  const CallerRule rule = rows.rule_of(row, RowOrigin::eh_frame, KeptBy::lasting);
-  Position position = chain.position();
-  if (rule.kept_by() == KeptBy::nothing || !chain.step_by_compact(rule, position)) return false;
-  chain.go_to(position, chain.rows().keep(ticket, rule, row, k_lasting));
-  ++usual.rows_made;
-  return true;
+  std::uint64_t rows_made = 0;
+  for (bool is_asked = rows.tables_are_first && !logs_rows(); is_asked && !known.holds && !chain.is_full();) {
+    Position position = chain.position();
+    const KeepTicket ticket = chain.ticket(position.at, known);
+    const auto is_in = [&](const Module* module) { return module && module->text.contains(ticket.at); };
+    if (ticket.registrations != 0) break;
+    if (!is_in(usual.module)) [[unlikely]]
+      if (usual.module = chain.space().modules.find_lasting(ticket.at); !is_in(usual.module)) break;
+    CompactRow row;
+    if (!find_usual_row(*usual.module, ticket.at, rows.layout, row, usual.fde)) break;
+    const CallerRule rule = rows.rule_of(row, RowOrigin::eh_frame, KeptBy::lasting);
+    if (rule.kept_by() == KeptBy::nothing || !chain.step_by_compact(rule, position)) break;
+    chain.go_to(position, rows.keep(ticket, rule, row, k_lasting));
+    ++rows_made;
+    if (chain.may_know(position.at)) [[unlikely]]
+      known = chain.find(position.at);
+    else
+      known.number = Table::k_nowhere;
+  }
+  if (rows_made != 0) count_event(Counter::row_made, rows_made);
+  return rows_made != 0;
 }
 
 /// Full: it has moved. Outermost: the row says so, which needs no register. Unknown: the row does not help.
-[[gnu::hot]] Stop step_by_row(CallerChain& chain, const Table::Found& known, FrameRow& room, Usual& usual) noexcept {
+[[gnu::hot]] Stop step_by_row(CallerChain& chain, const Table::Found& known, FrameRow& room) noexcept {
   KeepTicket ticket = chain.ticket(chain.position().at, known);
-  if (!known.holds && ticket.registrations == 0 && step_by_usual(chain, ticket, usual)) return Stop::full;
   const RowCache& rows = chain.rows();
   NewRow row(room, &rows.layout);
   if (!known.holds && step_by_alike(chain, ticket, row)) return Stop::full;
@@ -132,14 +139,14 @@ struct Usual {
   Table::Found known = chain.find(chain.position().at);
   FrameRow room;
   Usual usual;
-  Stop stop = Stop::full;
   do {
-    stop = step_by_row(chain, known, room, usual);
-    if (stop != Stop::full || chain.is_full()) break;
-    known = chain.find_new(chain.position().at);
-  } while (!known.holds);
-  if (usual.rows_made != 0) count_event(Counter::row_made, usual.rows_made);
-  return stop;
+    const bool may_be_usual = !known.holds && !chain.changes().may_count(chain.position().at);
+    if (may_be_usual && step_by_usual(chain, known, usual) && (known.holds || chain.is_full())) break;
+    if (const Stop stop = step_by_row(chain, known, room); stop != Stop::full) return stop;
+    const Addr at = chain.position().at;
+    known = chain.may_know(at) ? chain.find(at) : Table::Found{};
+  } while (!known.holds && !chain.is_full());
+  return Stop::full;
 }
 
 bool step_by_cursor(CallerChain& chain, Cursor& cursor) noexcept {

@@ -15,16 +15,17 @@ using namespace dwarf;
 
 /// The part of the state that a processor has in registers; the rest is in the row.
 struct State {
+  State() noexcept {}  // uninitialised
   explicit State(const std::byte* first, const CompactRow& row) noexcept
-      : next(first), cfa_offset(row.cfa_words * CompactRow::k_word), deepest(row.deepest) {}
+      : next(first), cfa_offset(row.cfa_words * CompactRow::k_word), deepest(row.deepest), position(0) {}
 
   /// A byte of what follows.
   unsigned byte(std::size_t number) const noexcept { return std::to_integer<unsigned>(next[number]); }
 
   const std::byte* next;
   std::uint64_t cfa_offset;
-  std::uint64_t deepest;       ///< slot of all that were saved
-  std::uint64_t position = 0;  ///< of the row, from the begin of the code on, in units of the code alignment
+  std::uint64_t deepest;   ///< slot of all that were saved
+  std::uint64_t position;  ///< of the row, from the begin of the code on, in units of the code alignment
 };
 static_assert(std::endian::native == std::endian::little);
 
@@ -39,11 +40,7 @@ class Program {
  public:
   /// `row` is worked on in place: bytes that are stored and then copied as words are waited for.
   Program(const CompactCode& code, const CompactLayout& layout, Addr at, CompactRow& row) noexcept
-      : code_(code),
-        layout_(layout),
-        row_(row),
-        wanted_(position_of(at - code.range.begin, code.cie->code_alignment)),
-        state_(code.instructions.data(), *code.initial) {
+      : code_(code), layout_(layout), row_(row), wanted_(position_of(at - code.range.begin, code.cie->code_alignment)) {
     row_ = *code.initial;
   }
 
@@ -52,7 +49,7 @@ class Program {
   [[gnu::always_inline]] bool run(AddrRange& range) noexcept {
     const auto end = reinterpret_cast<std::uintptr_t>(this->end());
     const std::uint64_t wanted = wanted_;
-    State now = state_;
+    State now(code_.instructions.data(), *code_.initial);
     const CompactLayout& layout = layout_;
     CompactRow& row = row_;
     const auto has = [&](std::uintptr_t bytes) { return reinterpret_cast<std::uintptr_t>(now.next) + bytes <= end; };
@@ -97,11 +94,11 @@ class Program {
         now = state_;
       }
     }
-    state_ = now;
-    return run_on() && finish(state_, range);
+    return run_on(now) && finish(state_, range);
   }
-  /// Does the same for any instructions, one by one, from state() on.
-  [[gnu::noinline]] bool run_on() noexcept {
+  /// Does the same for any instructions, one by one.
+  [[gnu::noinline]] bool run_on(State from) noexcept {
+    state_ = from;
     while (state_.next != end())
       if (const Then then = execute(); then != Then::next) return then == Then::row_found;
     return true;
@@ -294,7 +291,8 @@ bool can_be_compact(const Cie& cie, const CompactLayout& layout) noexcept {
   const CompactCode code{&cie, &k_nothing, {0, ~Addr{0}}, cie.instructions.bytes};
   Program program(code, layout, 0, out);
   AddrRange range;
-  if (!program.run_on() || program.has_advanced_or_remembered()) return false;
+  if (!program.run_on(State(code.instructions.data(), *code.initial)) || program.has_advanced_or_remembered())
+    return false;
   is_outermost = program.is_outermost();
   return program.finish(program.state(), range);
 }

@@ -18,14 +18,14 @@ struct UsualFde {
   Addr at = 0;
   CompactCode code;
   AddrRange row_range{};
+  MetCie cie;  ///< that of the FDE before, in a walk through lasting modules
 };
 
 /// The row of eh_frame_source(), if it is compact, as linkers and compilers make nearly everything. False: the source
 /// tells. Precondition: the module is a lasting one, and has its tables in memory. Signal-safe.
-/// `cie` is that of the FDE before, in a walk through lasting modules. `fde`, if not null, is set where the FDE is of
-/// the usual form, even if its row is not compact.
-bool find_usual_row(const Module& module, Addr pc, const CompactLayout& layout, MetCie& cie, CompactRow& out,
-                    UsualFde* fde = nullptr) noexcept;
+/// `fde` is set where the FDE is of the usual form, even if its row is not compact.
+bool find_usual_row(const Module& module, Addr pc, const CompactLayout& layout, CompactRow& out,
+                    UsualFde& fde) noexcept;
 
 /// Reads an FDE in memory that can be viewed in place, whose CIE is in front of it and known. Precondition as for
 /// read_known_fde() of a segment, but for its result.

@@ -90,8 +90,7 @@ class EhFrameSource final : public FdeSource {
   [[gnu::always_inline]] RowAnswer find_usual(Lookup& lookup, const Module& module, AnyRow& out) const noexcept {
     const Addr pc = lookup.at.lookup();
     UsualFde fde;
-    MetCie cie;
-    const bool is_compact = find_usual_row(module, pc, *out.layout, cie, out.compact, &fde);
+    const bool is_compact = find_usual_row(module, pc, *out.layout, out.compact, fde);
     if (fde.at == 0) return RowAnswer::none;
     out.full.range = fde.row_range;
     if (!is_compact) {
@@ -232,17 +231,14 @@ bool read_lone_fde(const SectionBytes& bytes, const Arch& arch, Fde& out) noexce
   return behind == 0;
 }
 
-[[gnu::hot]] bool find_usual_row(const Module& module, Addr pc, const CompactLayout& layout, MetCie& cie,
-                                 CompactRow& out, UsualFde* fde) noexcept {
+[[gnu::hot]] bool find_usual_row(const Module& module, Addr pc, const CompactLayout& layout, CompactRow& out,
+                                 UsualFde& fde) noexcept {
   const Addr at = search_eh_frame_hdr(module.eh_frame_hdr, pc, layout.arch());
-  CompactCode code;
-  AddrRange range;
-  if (at == 0 || !read_known_fde(module.eh_segment, at, known_cies, layout.arch(), code, cie) ||
-      !code.range.contains(pc))
+  if (at == 0 || !read_known_fde(module.eh_segment, at, known_cies, layout.arch(), fde.code, fde.cie) ||
+      !fde.code.range.contains(pc))
     return false;
-  const bool is_compact = find_compact_row(code, layout, pc, out, range);
-  if (fde) *fde = {at, code, range};
-  return is_compact;
+  fde.at = at;
+  return find_compact_row(fde.code, layout, pc, out, fde.row_range);
 }
 
 [[gnu::hot]] const RowSource& eh_frame_source() noexcept { return k_eh_frame; }
