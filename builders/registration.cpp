@@ -253,8 +253,12 @@ Result<RetireTicket> Registration::retire() noexcept {
   return ticket;
 }
 
+Result<unw_dyn_info_t*> register_released(const Description& description, const Code& code) noexcept {
+  return register_made(make_procedure(description, code));
+}
+
 Result<Registration> register_code(const Description& description, const Code& code) noexcept {
-  const auto registered = register_made(make_procedure(description, code));
+  const auto registered = register_released(description, code);
   if (!registered) return registered.error();
   return Registration(*registered);
 }

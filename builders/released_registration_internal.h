@@ -30,5 +30,7 @@ struct ReadyDirectives {
 };
 /// The result is as from release(). Errors: register_code() of marks.
 Result<unw_dyn_info_t*> register_released(const ReadyDirectives& directives, const Code& code) noexcept;
+/// register_code(), and release().
+Result<unw_dyn_info_t*> register_released(const Description& description, const Code& code) noexcept;
 
 }  // namespace jitunwind

@@ -227,17 +227,23 @@ ju_status read_code(const ju_jit_code* of_caller, const ju_jit_code*& code, ju_j
   });
 }
 
-/// Registers the code of a frame of its own without a builder, if its marks leave nothing to judge. False: they do, or
-/// JITUNWIND_CHECK judges all.
+/// Registers the code of a frame that was described before, or of one of its own without a builder, if its marks leave
+/// nothing to judge. False: they do, or JITUNWIND_CHECK judges all.
 bool announce_ready(const ju_jit_code& code, ju_registration** made, ju_status& status, ju_error* error) noexcept {
   const ju_jit_frame& frame = *code.frame;
+  jitunwind::Code place{reinterpret_cast<std::uintptr_t>(code.start), code.size, {},
+                        reinterpret_cast<std::uintptr_t>(code.lsda),  0,         code.user};
+  if (!jitunwind::c::read_name(code.name, place.name)) return false;
+  if (frame.serves_many) {
+    const jitunwind::Description* description = nullptr;
+    const auto* const described = static_cast<const ju_description*>(__atomic_load_n(&frame.made, __ATOMIC_ACQUIRE));
+    if (!described || jitunwind::c::read_handle(described, description, nullptr) != JU_OK) return false;
+    return status = jitunwind::c::hand_out(register_released(*description, place), made, error), true;
+  }
   const jitunwind::Arch& arch = *jitunwind::host_arch();
   if (!frame.marks || !arch.calls_push() || jitunwind::checks_registrations()) return false;
   jitunwind::jit_header::ReadyMarks marks;
-  jitunwind::Code place{reinterpret_cast<std::uintptr_t>(code.start), code.size, {},
-                        reinterpret_cast<std::uintptr_t>(code.lsda),  0,         code.user};
   if (!marks.read(arch, {frame.marks, frame.mark_count}, code.size)) return false;
-  if (!jitunwind::c::read_name(code.name, place.name)) return false;
   jitunwind::ReadyDirectives directives = marks.directives();
   directives.personality = reinterpret_cast<std::uintptr_t>(frame.personality);
   status = jitunwind::c::hand_out(jitunwind::register_released(directives, place), made, error);
@@ -254,7 +260,7 @@ int announce(const ju_jit_code* of_caller, ju_jit_known** known, ju_jit_error* o
   ju_status status = JU_OK;
   if (!code->frame)
     status = announce_section(*code, made, error);
-  else if (code->frame->serves_many || !announce_ready(*code, registration, status, error))
+  else if (!announce_ready(*code, registration, status, error))
     status = announce_frame(
         *code, error, [&](auto* by, const ju_code* place) { return ju_register(by, place, registration, error); },
         [&](Marks* by, const ju_code* place) { return ju_register_marks(by, place, registration, error); });

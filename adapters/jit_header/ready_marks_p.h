@@ -89,9 +89,8 @@ class ReadyMarks {
     Marks to(arch);
     ReadyRecorder& recorder = to.recorder();
     recorder.write_to(ops_.data());
-    if (bytes > INT32_MAX) return false;
+    if (bytes > INT32_MAX || marks.size() > ops_.size() / ReadyRecorder::k_most_of_mark) return false;
     for (const ju_jit_mark& mark : marks) {
-      if (recorder.end() > ops_.end() - ReadyRecorder::k_most_of_mark) return false;
       if (mark.does == JU_JIT_REMEMBER)
         to.remember();
       else if (!recorder.go_to(mark.end, static_cast<std::int64_t>(bytes)) || !say(to, mark))
@@ -138,7 +137,7 @@ class ReadyMarks {
     }
   }
 
-  std::array<unw_dyn_op_t, 96> ops_;  // uninitialised
+  std::array<unw_dyn_op_t, 128> ops_;  // uninitialised
   ReadyDirectives directives_;
 };
 

@@ -276,12 +276,15 @@ bool is_behind(NodeState state, Behind behind) noexcept {
   if (WritingScope::active()) return note_refused("cancel", refused_to_interrupter());
   if (!NodePool::can_bind(di)) return note_refused("cancel", not_registered(di));
   log_to_be_taken_out("cancel", {&di, 1});
-  registry.nodes.prefetch(di);
-  ProcedureList::prefetch_neighbours(di);
+  const bool are_many = registry.nodes.are_many();
+  if (are_many) {
+    registry.nodes.prefetch(di);
+    ProcedureList::prefetch_neighbours(di);
+  }
   const RegisteredNode found = registry.nodes.find(di);
   if (!found.state.live() || (behind && !is_behind(found.state, *behind)))
     return note_refused("cancel", not_registered(di));
-  prefetch_neighbours(found.node);
+  if (are_many) prefetch_neighbours(found.node);
   if (own_thread_holds(found.node)) return note_refused("cancel", read_by_caller(di));
   Due due;
   bool taken = false;

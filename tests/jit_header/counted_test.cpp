@@ -1,4 +1,4 @@
-// The cost of jitunwind_jit.h, in instructions: three for each call without the library, and at most a tenth more than
+// The cost of jitunwind_jit.h, in instructions: three for each call without the library, and at most 7 % more than
 // the C interface if there is one.
 #include <gtest/gtest.h>
 
@@ -19,13 +19,13 @@ TEST(JitHeaderCosts, ThreeInstructionsWithoutTheLibrary) {
     EXPECT_NEAR(of_one("JITUNWIND=0", work) - nothing, 3, 0.2) << work;
 }
 
-TEST(JitHeaderCosts, ATenthMoreThanTheInterface) {
+TEST(JitHeaderCosts, LittleMoreThanTheInterface) {
   for (const std::string of : {"", "_alone", "_of_one"}) {
     const double header = of_one("", "header" + of), interface = of_one("", "interface" + of);
     std::printf("announcing%s: %.0f instructions, registering: %.0f, %.3f of it\n", of.c_str(), header, interface,
                 header / interface);
     EXPECT_GT(interface, 100);
-    EXPECT_LE(header, (of == "_of_one" ? 0.95 : 1.1) * interface);  // its marks need no builder
+    EXPECT_LE(header, (of == "_of_one" ? 0.9 : 1.07) * interface);  // its marks need no builder
   }
 }
 

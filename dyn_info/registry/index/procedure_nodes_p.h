@@ -91,6 +91,9 @@ class NodePool {
   /// Returns what was noted last if `info` has ever had a node, or null. Nobody may rely on that address.
   static const void* probably_newer(unw_dyn_info_t* info) noexcept;
 
+  /// Whether there are more than the processor's caches have anyway. Else prefetching is of no use.
+  bool are_many() const noexcept { return slab_of_page_.load(std::memory_order_relaxed) != nullptr; }
+
   /// Prefetches the node that the descriptor probably has or will have. It does not read the descriptor.
   void prefetch(const unw_dyn_info_t* info) const noexcept {
     if (const NodeId id = place(info); id != 0) __builtin_prefetch(&(*this)[id], 1);
