@@ -347,7 +347,8 @@ Status RegistrationBatch::add(Registration&& one) noexcept {
 
 Status RegistrationBatch::cancel() noexcept {
   if (!procedures_) return Done{};
-  const Status cancelled = cancel_procedures(procedures_->all());
+  const auto all = procedures_->all();
+  const Status cancelled = all.size() == 1 ? cancel_procedure(all.front()) : cancel_procedures(all);
   if (!cancelled && untouched(cancelled.error())) return cancelled;
   std::exchange(procedures_, nullptr)->free();
   return cancelled;

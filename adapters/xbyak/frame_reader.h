@@ -40,8 +40,8 @@ class FrameReader {
   static constexpr std::size_t k_fp_slot = 1;
 
   struct Item {
-    std::size_t offset;
-    MachineInstruction instruction;  // length 0: a place that control does not reach
+    std::size_t offset = 0;
+    MachineInstruction instruction{};  // length 0: a place that control does not reach
     bool is_reached = false;
     FrameState before{};
     FrameState after{};
@@ -77,8 +77,9 @@ class FrameReader {
 };
 
 inline Status FrameReader::read_one(std::size_t offset) {
-  Item& item = items_.emplace_back(
-      Item{offset, arch::x86_64.read_instruction(bytes_.subspan(offset), static_cast<Addr>(offset))});
+  Item& item = items_.emplace_back();
+  item.offset = offset;
+  item.instruction = arch::x86_64.read_instruction(bytes_.subspan(offset), static_cast<Addr>(offset));
   if (item.instruction.length == 0) return error(offset, "is an instruction that cannot be read");
   return Done{};
 }

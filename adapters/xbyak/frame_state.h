@@ -151,6 +151,8 @@ inline const char* FrameState::execute(const MachineInstruction& i) noexcept {
     default:
       break;
   }
+  if (i.written == 0) [[likely]]
+    return reason;
   if (!reason && (i.written & bit(k_sp)) != 0) reason = lose_sp();
   for (const RegNum reg : k_preserved)
     if (!reason && (i.written & bit(reg)) != 0) reason = overwrite(reg);

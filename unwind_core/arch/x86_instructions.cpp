@@ -415,6 +415,16 @@ MachineInstruction read_instruction(std::span<const std::byte> bytes, Addr at, b
 }  // namespace
 
 MachineInstruction read_x86_64_instruction(std::span<const std::byte> bytes, Addr at) noexcept {
+  // Pushes and pops of registers, which prologues and epilogues mostly are, without a look at all other forms.
+  const std::uint8_t has_b = bytes.size() > 1 && bytes[0] == std::byte{0x41};
+  const unsigned op = bytes.empty() ? 0 : static_cast<unsigned>(bytes[has_b]);
+  if (op >= 0x50 && op <= 0x5f) {
+    Parts p;
+    p.is_64 = true;
+    MachineInstruction i = push_or_pop(p, op < 0x58 ? Effect::push : Effect::pop, dwarf(p, (op & 7) | has_b * 8u));
+    i.length = static_cast<std::uint8_t>(1 + has_b);
+    return i;
+  }
   return read_instruction(bytes, at, true);
 }
 
