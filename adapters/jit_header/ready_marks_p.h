@@ -89,7 +89,8 @@ class ReadyMarks {
     Marks to(arch);
     ReadyRecorder& recorder = to.recorder();
     recorder.write_to(ops_.data());
-    if (bytes > INT32_MAX || marks.size() > ops_.size() / ReadyRecorder::k_most_of_mark) return false;
+    if (bytes - 1 >= INT32_MAX || marks.size() > ops_.size() / ReadyRecorder::k_most_of_mark) return false;
+    while (!marks.empty() && marks.front().end == 0 && say_entry(to, marks.front())) marks = marks.subspan(1);
     for (const ju_jit_mark& mark : marks) {
       if (mark.does == JU_JIT_REMEMBER)
         to.remember();
@@ -104,6 +105,17 @@ class ReadyMarks {
  private:
   using Marks = ProcedureBuilder<c::AnyCpu, ReadyRecorder>;
 
+  /// The frame of other code in which the code begins, in front of its first instruction. False: another mark.
+  static bool say_entry(Marks& to, const ju_jit_mark& mark) noexcept {
+    switch (mark.does) {
+      case JU_JIT_SPILL_SP_REL:
+        return to.save_at_sp({0, 0}, Marks::Reg(mark.reg), mark.value), true;
+      case JU_JIT_ADD_TO_SP:
+        return to.deallocate({0, 0}, mark.value), true;
+      default:
+        return mark.does == JU_JIT_ENDS_WITHOUT_RETURN;
+    }
+  }
   [[gnu::always_inline]] static bool say(Marks& to, const ju_jit_mark& mark) noexcept {
     constexpr Instruction at{0, 0};  // go_to() has the place
     const Marks::Reg reg(mark.reg);
@@ -124,6 +136,8 @@ class ReadyMarks {
         return to.leave(at), true;
       case JU_JIT_SPILL_SP_REL:  // counts from the begin alone
         return mark.end > 0 && (to.save_at_sp(at, reg, mark.value), true);
+      case JU_JIT_ADD_TO_SP:
+        return mark.end > 0 && (to.deallocate(at, mark.value), true);
       case JU_JIT_SAVE_AT_SP:
         return to.save_at_sp(at, reg, mark.value), true;
       case JU_JIT_SAVE_AT_FP:

@@ -55,6 +55,10 @@ class ReadyMarks : public testing::Test {
     std::vector<ju_jit_mark> marks;
     const std::size_t count = pick(24), from_end = pick(24);
     std::int32_t end = 0;
+    for (std::size_t entry = one_of(4) ? pick(4) : 0; entry-- > 0;) {  // the frame of other code, mostly
+      const std::uint16_t does = one_of(20) ? k_usual[pick(k_usual.size())] : k_entry[pick(k_entry.size())];
+      marks.push_back({does, static_cast<std::uint16_t>(pick(16)), 0, 0, k_values[pick(k_values.size())]});
+    }
     for (std::size_t i = 0; i < count; ++i) {
       if (i == from_end) end = -40;
       end += static_cast<std::int32_t>(pick(4));
@@ -75,10 +79,12 @@ class ReadyMarks : public testing::Test {
   bool one_of(std::size_t so_many) { return pick(so_many) == 0; }
 
  private:
-  static constexpr std::array<std::uint16_t, 14> k_usual{
+  static constexpr std::array<std::uint16_t, 3> k_entry{JU_JIT_ADD_TO_SP, JU_JIT_SPILL_SP_REL,
+                                                        JU_JIT_ENDS_WITHOUT_RETURN};
+  static constexpr std::array<std::uint16_t, 15> k_usual{
       JU_JIT_PUSH,       JU_JIT_POP,          JU_JIT_ALLOCATE,   JU_JIT_DEALLOCATE, JU_JIT_SET_FRAME_POINTER,
       JU_JIT_RESTORE_SP, JU_JIT_LEAVE,        JU_JIT_RELOAD,     JU_JIT_RESTORE,    JU_JIT_REMEMBER,
-      JU_JIT_REMEMBER,   JU_JIT_SPILL_SP_REL, JU_JIT_SAVE_AT_SP, JU_JIT_SAVE_AT_FP};
+      JU_JIT_REMEMBER,   JU_JIT_SPILL_SP_REL, JU_JIT_SAVE_AT_SP, JU_JIT_SAVE_AT_FP, JU_JIT_ADD_TO_SP};
   static constexpr std::array<std::int64_t, 6> k_values{0, 8, 16, -8, 32, INT64_MIN};
   std::mt19937 random_{7};
 };
