@@ -71,3 +71,45 @@ typedef struct jit_function { /* the example adds its member */
 } * jit_function_t;
 void* jit_function_get_meta(jit_function_t function, int type);
 #endif
+
+#ifdef NAMES_OF_luajit
+enum { RID_EBX = 3, RID_EBP = 5, RID_R12D = 12, RID_R13D, RID_R14D, RID_R15D, XI_JMP = 0xe9 };
+enum { REF_BASE = 0x8000, CFRAME_SIZE_JIT = 96 };
+typedef struct IRIns {
+  uint16_t op1;
+} IRIns;
+typedef struct GCtrace { /* the example adds the last two members */
+  IRIns* ir;
+  uint32_t szmcode, mcloop;
+  uint8_t* mcode;
+  uint16_t spadjust, traceno;
+  uint8_t* jit_built;
+  struct ju_jit_known* jit_known;
+} GCtrace;
+typedef uint32_t TraceNo;
+typedef struct jit_State {
+  GCtrace** trace;
+} jit_State;
+#define traceref(J, n) ((J)->trace[n])
+int err_unwind_jit();
+#endif
+
+#ifdef NAMES_OF_libtcc
+#include <link.h>
+#define ELFW(name) ELF64_##name
+typedef struct Section {
+  uint8_t* data;
+  size_t data_offset;
+  int sh_num;
+  struct Section* link;
+} Section;
+typedef struct TCCState { /* the example adds the last two members */
+  Section *symtab, *text;
+  struct ju_jit_known** jit_known;
+  int jit_known_count;
+} TCCState;
+#define symtab_section s1->symtab
+#define text_section s1->text
+void dynarray_add(void* array, int* count, void* added);
+void dynarray_reset(void* array, int* count);
+#endif
