@@ -17,8 +17,8 @@ namespace {
 constexpr const char* k_library = "libjitunwind.so.1";
 constexpr const char* k_function = "ju_jit_functions";
 
-/// Null: the library is not in the folder of this one, nor in those that the dynamic linker searches. The linker says so
-/// once for each object with a header, whose calls end there from then on.
+/// Null: the library is not in the folder of this one, nor in those that the dynamic linker searches. The linker says
+/// so once for each object with a header, whose calls end there from then on.
 ju_jit_functions_t* find_functions() noexcept {
   void* const library = ::dlopen(k_library, RTLD_NOW | RTLD_LOCAL);
   void* const symbol = library != nullptr ? ::dlsym(library, k_function) : nullptr;

@@ -11,7 +11,6 @@
 #include "jitunwind/adapters/listen/listening_p.h"
 #include "jitunwind/adapters/listen/lists/list_follower_p.h"
 #include "jitunwind/adapters/listen/names/heard_names_p.h"
-#include "jitunwind/adapters/listen/publish/publisher_p.h"
 #include "jitunwind/unwind_core/uncancelled_internal.h"
 
 namespace jitunwind {

@@ -9,7 +9,6 @@
 
 #include "jitunwind/adapters/listen/listening_p.h"
 #include "jitunwind/adapters/listen/names/heard_names_p.h"
-#include "jitunwind/adapters/listen/publish/publisher_p.h"
 #include "jitunwind/unwind_core/environment.h"
 #include "jitunwind/unwind_core/trace/log.h"
 

@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "jitunwind/adapters/listen/listen.h"
+#include "jitunwind/adapters/listen/listening_p.h"
 #include "jitunwind/adapters/listen/publish/mapping_gate_p.h"
-#include "jitunwind/adapters/listen/publish/publisher_p.h"
 #include "jitunwind/sdk/published_pages_internal.h"
 #include "jitunwind/unwind_core/targets/process_folder_internal.h"
 #include "number_code.h"

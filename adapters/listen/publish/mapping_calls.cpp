@@ -9,8 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "jitunwind/adapters/listen/listening_p.h"
 #include "jitunwind/adapters/listen/publish/mapping_gate_p.h"
-#include "jitunwind/adapters/listen/publish/publisher_p.h"
 
 #ifdef JITUNWIND_HOLDS_UP_MAPPING
 

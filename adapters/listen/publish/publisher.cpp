@@ -1,5 +1,3 @@
-#include "jitunwind/adapters/listen/publish/publisher_p.h"
-
 #include <pthread.h>
 
 #include <algorithm>
