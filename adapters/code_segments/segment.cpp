@@ -68,7 +68,8 @@ bool Segment::has_room_in_tables(std::size_t count) const noexcept {
 bool Segment::is_half_full() const noexcept {
   const auto half = [](std::size_t used, std::size_t all) { return used >= all / 2; };
   return half(text_end_, layout_.text_bytes) || half(functions_.size(), layout_.functions) ||
-         half(strings_end_, layout_.strings_bytes) || half(frames_end_ - layout_.frames, layout_.frames_bytes);
+         (is_published() &&
+          (half(strings_end_, layout_.strings_bytes) || half(frames_end_ - layout_.frames, layout_.frames_bytes)));
 }
 
 std::optional<Segment::Index> Segment::append(const RoomSize& size) noexcept {

@@ -238,6 +238,20 @@ TEST(CodeSegmentsProcess, LimitsOfTheSizeOfFilesAreKept) {
             0);
 }
 
+/// The filter ends the process when a thread starts, which would open the next segment.
+TEST(CodeSegmentsProcess, NothingIsPublishedAheadOfASegmentThatIsEmpty) {
+  EXPECT_EQ(in_child("/tmp",
+                     [] {
+                       constexpr rlimit k_small{4096, 4096};
+                       auto filter = answers(std::array{unsigned{SYS_clone}, unsigned{SYS_clone3}},
+                                             SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_ALLOW);
+                       if (::setrlimit(RLIMIT_FSIZE, &k_small) != 0 || !install(filter)) return 1;
+                       CodeSegments segments;
+                       return segments.allocate(16) ? 0 : 2;
+                     }),
+            0);
+}
+
 /// More code than 32 bits count. Files would need disk for all of it, so that only the memory's addresses are taken.
 TEST(CodeSegmentsProcess, FiveGiBOfCode) {
   constexpr std::size_t k_gib = std::size_t{1} << 30;
