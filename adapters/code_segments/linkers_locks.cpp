@@ -72,15 +72,4 @@ void let_libraries_be_listed() noexcept {
     sleep_for_nanoseconds(1'000'000);
 }
 
-/// The thread that opens segments closes those that this one must not close.
-void CodeSegments::State::close_segment(Opened segment) noexcept {
-  if (!segment || !lists_libraries()) return;
-  const SegmentsLock lock;
-  try {
-    leaving.push_back(std::move(segment));
-  } catch (const std::bad_alloc&) {
-    (void)segment.release();  // its memory is lost
-  }
-}
-
 }  // namespace jitunwind

@@ -88,4 +88,15 @@ bool CodeSegments::State::open_again(Segment& segment) noexcept {
   return !segment.memory().is_sealed() || static_cast<bool>(renew(segment, false));
 }
 
+/// The thread that opens segments closes those that this one must not close.
+void CodeSegments::State::close_segment(Opened segment) noexcept {
+  if (!segment || !lists_libraries()) return;
+  const SegmentsLock lock;
+  try {
+    leaving.push_back(std::move(segment));
+  } catch (const std::bad_alloc&) {
+    (void)segment.release();  // its memory is lost
+  }
+}
+
 }  // namespace jitunwind
