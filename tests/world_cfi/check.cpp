@@ -67,6 +67,8 @@ class Check {
     for (const Addr pc : {fde.range.begin, fde.range.end - 1}) {
       FoundFde found;
       if (!search(table, pc, elf_.arch->big_endian, bytes, found)) return differs(fde.address, "not in the table");
+      const Addr usual = search_eh_frame_hdr(elf_.eh_frame_hdr, pc, *elf_.arch);
+      if (usual != 0 && usual != found.fde) return differs(fde.address, "walks find another FDE");
       if (found.fde == fde.address) continue;
       const auto other = read_fde(view, context, found.fde);
       if (!other || !other->range.contains(pc)) return differs(fde.address, "the table leads elsewhere");
@@ -174,7 +176,7 @@ class Check {
   ElfCfi elf_;
   Figures figures_;
   KnownCies known_;
-  CompactLayout layout_{*elf_.arch};
+  CompactLayout layout_{elf_.arch ? *elf_.arch : arch::x86_64};  // files of unknown CPUs have none
   std::vector<OffsetRow> rows_;
   RegisterFile registers_;
   ZeroMemory memory_;
