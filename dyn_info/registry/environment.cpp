@@ -16,17 +16,14 @@ namespace {
 
 constexpr std::array<std::string_view, 2> k_adapter_names{"gdb", "perf"};
 
-[[gnu::cold]] void complain(std::string_view what, std::string_view why) noexcept {
+/// `why` null: there is nothing to complain of.
+[[gnu::cold, gnu::noinline]] void complain(const char* what, const char* why) noexcept {
+  if (why == nullptr) return;
   Line line;
-  line.text("jitunwind: ").text(what).text(": ").foreign(why).write_to(STDERR_FILENO);
+  line.text("jitunwind: ").text(what).text(": ").text(why).write_to(STDERR_FILENO);
 }
 
-const char* attach(const FunctionsAbove* above, std::size_t adapter) noexcept {
-  if (above == nullptr) return k_not_above;
-  const bool is_gdb = adapter == 0;
-  const Status attached = is_gdb ? above->attach_gdb() : above->attach_perf();
-  return !attached ? attached.error().what : is_gdb ? above->remark_on_gdb() : nullptr;
-}
+const char* why_not(const Status& attached) noexcept { return attached ? nullptr : attached.error().what; }
 
 }  // namespace
 
@@ -40,14 +37,16 @@ constinit const FunctionsAbove* functions_opened = nullptr;
 
 /// The library of the same folder, by this library's run path, or of those that the dynamic linker searches. A static
 /// program has no dlopen().
-[[gnu::cold]] void open_above() noexcept {
-  if (is_above(jitunwind_functions_above) || &dlopen == nullptr || &dlsym == nullptr || &dlerror == nullptr) return;
+[[gnu::cold, gnu::noinline]] void open_above() noexcept {
+  if (is_above(jitunwind_functions_above) || &dlopen == nullptr) return;
   void* const library = ::dlopen("libjitunwind.so.1", RTLD_NOW | RTLD_LOCAL);
   void* const symbol = library ? ::dlsym(library, "jitunwind_functions_above") : nullptr;
-  if (symbol == nullptr) return complain("libjitunwind cannot be opened", ::dlerror());
-  const FunctionsAbove* const opened = reinterpret_cast<decltype(&jitunwind_functions_above)>(symbol)();
-  if (opened->observers != &observers) return complain("libjitunwind is of no use", "it has another libjitunwind-core");
-  functions_opened = opened;
+  const FunctionsAbove* const opened =
+      symbol ? reinterpret_cast<decltype(&jitunwind_functions_above)>(symbol)() : nullptr;
+  if (opened != nullptr && opened->observers == &observers)
+    functions_opened = opened;
+  else
+    complain("libjitunwind is of no use", opened ? "it has another libjitunwind-core" : ::dlerror());
 }
 
 }  // namespace
@@ -72,20 +71,22 @@ namespace {
   if (words != 0 || ::secure_getenv("JITUNWIND_ATTACH") != nullptr) open_above();
   if (words == 0) return;
   if (functions_above() == nullptr) return complain("JITUNWIND_CHECK: nothing is checked", k_not_above);
-  if ((words & 1) != 0) add_to_log_words(k_check_warns);
-  if ((words & 2) != 0) add_to_log_words(k_check_refuses);
+  static_assert(k_check_refuses == 2 * k_check_warns);
+  add_to_log_words(words * k_check_warns);
 }
 
 }  // namespace
 
-void attach_by_environment() noexcept {
+[[gnu::cold]] void attach_by_environment() noexcept {
   const std::uint32_t asked = environment_words("JITUNWIND_ATTACH", k_adapter_names);
-  for (std::size_t i = 0; i < k_adapter_names.size(); ++i) {
-    const char* const said = (asked >> i & 1) != 0 ? attach(functions_above(), i) : nullptr;
-    if (said == nullptr) continue;
-    Line line;
-    line.text("jitunwind: JITUNWIND_ATTACH: ").text(k_adapter_names[i]).text(": ").text(said).write_to(STDERR_FILENO);
+  if (asked == 0) return;
+  const FunctionsAbove* const above = functions_above();
+  if (above == nullptr) return complain("JITUNWIND_ATTACH", k_not_above);
+  if ((asked & 1) != 0) {
+    const char* const why = why_not(above->attach_gdb());
+    complain("JITUNWIND_ATTACH: gdb", why != nullptr ? why : above->remark_on_gdb());
   }
+  if ((asked & 2) != 0) complain("JITUNWIND_ATTACH: perf", why_not(above->attach_perf()));
 }
 
 }  // namespace jitunwind
