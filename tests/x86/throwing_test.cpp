@@ -8,8 +8,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "jitunwind/builders/every_cpu.h"
 #include "jitunwind/builders/frame_handler.h"
-#include "jitunwind/builders/other_cpus/registers_x86.h"
 #include "jitunwind/builders/registration.h"
 #include "tests/support/jit_frame.h"
 #include "tests/x86/frames.h"

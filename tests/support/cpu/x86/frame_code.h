@@ -6,7 +6,7 @@
 #include <iterator>
 #include <string_view>
 
-#include "jitunwind/builders/other_cpus/registers_x86.h"
+#include "jitunwind/builders/every_cpu.h"
 
 namespace jitunwind::test {
 
