@@ -219,14 +219,18 @@ TEST(PerfFiles, AreNotHeard) {
   EXPECT_EQ(row_text(before.start() + 1), row);
   EXPECT_EQ(row_text(after.start() + 1), row);
   EXPECT_EQ(lines_of_map(perf.map()).size(), 2u);
-  // Code that is heard is written, once.
-  say_name(Dialect::itt, {0x31000000, 0x31000040}, "heard");
+  // Code that is heard is written, once. It is mapped: names of other code are forgotten any moment, and told anew by
+  // the map.
+  const ExecutableCopy code(calling_frame());
+  const auto begin = reinterpret_cast<std::uintptr_t>(code.begin());
+  const AddrRange heard{begin, begin + code.size()};
+  say_name(Dialect::itt, heard, "heard");
   listen(k_all_dialects);
-  say_name(Dialect::itt, {0x31000000, 0x31000040}, "heard");
+  say_name(Dialect::itt, heard, "heard");
   for (int i = 0; i != 10; ++i) ::usleep(10'000);
   const auto lines = lines_of_map(perf.map());
   EXPECT_EQ(std::ranges::count(names_of(lines), "heard"), 1);
-  say_gone(Dialect::itt, {0x31000000, 0x31000040});
+  say_gone(Dialect::itt, heard);
   listen(0);
 }
 
