@@ -8,22 +8,27 @@
 #include "jitunwind/builders/registers_aarch64.h"
 #include "jitunwind/builders/registers_x86_64.h"
 
-// The contents of each of these namespaces, but for the registers, as those of registers_x86_64.h.
-#define JITUNWIND_BUILDERS_OF(cpu, pushes)                              \
-  struct Cpu {                                                          \
-    static const Arch& arch() noexcept { return jitunwind::arch::cpu; } \
-    static constexpr bool k_has_push = pushes;                          \
-    static constexpr bool k_has_pairs = false;                          \
-    static constexpr bool k_signs_return_address = false;               \
-  };                                                                    \
-  using Reg = CpuRegister<Cpu>;                                         \
-  using Builder = ProcedureBuilder<Cpu>;                                \
-  using Marks = ProcedureBuilder<Cpu, MarkRecorder>;                    \
+// The contents of each namespace, but for the registers, as those of registers_x86_64.h.
+#define JITUNWIND_BUILDERS_OF(cpu, pushes)            \
+  using Cpu = OtherCpu<jitunwind::arch::cpu, pushes>; \
+  using Reg = CpuRegister<Cpu>;                       \
+  using Builder = ProcedureBuilder<Cpu>;              \
+  using Marks = ProcedureBuilder<Cpu, MarkRecorder>;  \
   inline Builder describe(std::string_view name = {}) { return Builder(name); }
 #define JITUNWIND_REGISTER(dwarf, name, ...) inline constexpr Reg name{dwarf};
 
 #pragma GCC visibility push(default)
 namespace jitunwind {
+
+/// The compile-time properties of an instruction set that the builder needs; the CPU's table has all others.
+template <const Arch& table, bool pushes>
+struct OtherCpu {
+  static const Arch& arch() noexcept { return table; }  ///< the table of this CPU
+  static constexpr bool k_has_push = pushes;            ///< push, pop, enter, leave; a call pushes the return address
+  static constexpr bool k_has_pairs = false;
+  static constexpr bool k_signs_return_address = false;
+};
+
 namespace arm {  // with 32 bits
 JITUNWIND_BUILDERS_OF(arm, false)
 #include "jitunwind/unwind_core/arch/tables/arm_registers.def"
