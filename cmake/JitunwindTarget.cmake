@@ -145,8 +145,8 @@ endfunction()
 
 # jitunwind_layer(name SOURCES... [SMALL source...] [THIN source...] [READERS source...] [READERS_SMALL source...]
 # [CORE source...] [CORE_SMALL source...] [SEAMS source...] [LINK library...] [INTO library] [ALONE source...]): OBJECT
-# libraries for each folder. Their objects and what they link end up in `library`, jitunwind unless said otherwise. Visibility is hidden; public headers open their namespace below
-# "#pragma GCC visibility push(default)". Thread-locals are initial-exec: the first access to a dynamic one allocates,
+# libraries for each folder. Their objects and what they link end up in `library`, jitunwind unless said otherwise.
+# Visibility is hidden; public headers open their namespace below "#pragma GCC visibility push(default)". Thread-locals are initial-exec: the first access to a dynamic one allocates,
 # which a walk in a signal handler must not. (musl allocates them while it loads a library or starts a thread, and opens
 # no library that has initial-exec ones.) Functions of other libraries are bound when a program is loaded. Binding at
 # the first call would take a kilobyte of a handler's stack and microseconds of the first walk. Two words that were just

@@ -10,7 +10,7 @@
 
 namespace jitunwind {
 
-struct WalkedList;  // target_list.cpp
+struct WalkedList;  // list_walk_p.h
 
 /// A cache of a list: the list is walked once, not for each lookup, and not again if its changes are known. If
 /// procedures overlap, the newest one answers. Used by one thread at a time.

@@ -97,10 +97,9 @@ class HeldWriters {
     uffdio_api interface { UFFD_API, are_shared ? k_shared_memory : UFFD_FEATURE_PAGEFAULT_FLAG_WP, 0 };
     uffdio_register held{{pages.begin, pages.size()}, UFFDIO_REGISTER_MODE_WP, 0};
     uffdio_writeprotect protect{held.range, UFFDIO_WRITEPROTECT_MODE_WP};
-    const auto number = static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | k_user_mode_only));
-    calls_ = number;
-    is_whole_ = number >= 0 && ::ioctl(number, UFFDIO_API, &interface) == 0 &&
-                ::ioctl(number, UFFDIO_REGISTER, &held) == 0 && ::ioctl(number, UFFDIO_WRITEPROTECT, &protect) == 0;
+    calls_ = static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | k_user_mode_only));
+    is_whole_ = calls_ >= 0 && ::ioctl(calls_, UFFDIO_API, &interface) == 0 &&
+                ::ioctl(calls_, UFFDIO_REGISTER, &held) == 0 && ::ioctl(calls_, UFFDIO_WRITEPROTECT, &protect) == 0;
   }
   ~HeldWriters() {
     if (calls_ >= 0) ::syscall(SYS_close, calls_);

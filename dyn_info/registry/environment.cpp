@@ -28,25 +28,29 @@ const char* why_not(const Status& attached) noexcept { return attached ? nullptr
 }  // namespace
 
 #ifdef JITUNWIND_CORE
-namespace {
-
 #pragma weak dlopen
 #pragma weak dlsym
 #pragma weak dlerror
+
+[[gnu::cold]] void* open_above(const char* function) noexcept {
+  if (&dlopen == nullptr) return nullptr;
+  void* const library = ::dlopen("libjitunwind.so.1", RTLD_NOW | RTLD_LOCAL);
+  void* const symbol = library ? ::dlsym(library, function) : nullptr;
+  if (symbol == nullptr) complain("libjitunwind is of no use", ::dlerror());
+  return symbol;
+}
+
+namespace {
+
 constinit const FunctionsAbove* functions_opened = nullptr;
 
-/// The library of the same folder, by this library's run path, or of those that the dynamic linker searches. A static
-/// program has no dlopen().
-[[gnu::cold, gnu::noinline]] void open_above() noexcept {
-  if (is_above(jitunwind_functions_above) || &dlopen == nullptr) return;
-  void* const library = ::dlopen("libjitunwind.so.1", RTLD_NOW | RTLD_LOCAL);
-  void* const symbol = library ? ::dlsym(library, "jitunwind_functions_above") : nullptr;
-  const FunctionsAbove* const opened =
-      symbol ? reinterpret_cast<decltype(&jitunwind_functions_above)>(symbol)() : nullptr;
-  if (opened != nullptr && opened->observers == &observers)
-    functions_opened = opened;
-  else
-    complain("libjitunwind is of no use", opened ? "it has another libjitunwind-core" : ::dlerror());
+[[gnu::cold, gnu::noinline]] void open_functions_above() noexcept {
+  if (is_above(jitunwind_functions_above)) return;
+  void* const symbol = open_above("jitunwind_functions_above");
+  if (symbol == nullptr) return;
+  const FunctionsAbove* const opened = reinterpret_cast<decltype(&jitunwind_functions_above)>(symbol)();
+  if (opened->observers != &observers) return complain("libjitunwind is of no use", "it has another libjitunwind-core");
+  functions_opened = opened;
 }
 
 }  // namespace
@@ -56,7 +60,7 @@ const FunctionsAbove* functions_above() noexcept {
 }
 #else
 namespace {
-void open_above() noexcept {}
+void open_functions_above() noexcept {}
 }  // namespace
 
 const FunctionsAbove* functions_above() noexcept { return jitunwind_functions_above(); }
@@ -65,10 +69,10 @@ const FunctionsAbove* functions_above() noexcept { return jitunwind_functions_ab
 namespace {
 
 /// Runs before threads exist that might change the environment, or load other libraries.
-[[gnu::constructor]] void read_environment() {
+[[gnu::constructor, gnu::cold]] void read_environment() {
   constexpr std::array<std::string_view, 2> k_words{"warn", "refuse"};
   const std::uint32_t words = environment_words("JITUNWIND_CHECK", k_words);
-  if (words != 0 || ::secure_getenv("JITUNWIND_ATTACH") != nullptr) open_above();
+  if (words != 0 || ::secure_getenv("JITUNWIND_ATTACH") != nullptr) open_functions_above();
   if (words == 0) return;
   if (functions_above() == nullptr) return complain("JITUNWIND_CHECK: nothing is checked", k_not_above);
   static_assert(k_check_refuses == 2 * k_check_warns);

@@ -6,7 +6,6 @@
 
 #include "jitunwind/dyn_info/registry/locking/writer_lock_internal.h"
 #include "jitunwind/dyn_info/registry/observers.h"
-#include "jitunwind/unwind_core/above_internal.h"
 #include "jitunwind/unwind_core/address.h"
 #include "jitunwind/unwind_core/error.h"
 
@@ -131,19 +130,5 @@ Status attach_gdb_in_writer() noexcept;
 /// Returns the remark for standard error where the environment has attached the adapter, or null for none.
 const char* remark_on_gdb() noexcept;
 Status attach_perf_in_writer() noexcept;
-
-/// Functions of libjitunwind that the registry calls if JITUNWIND_ATTACH or JITUNWIND_CHECK asks: those above, and
-/// check_registrations().
-struct FunctionsAbove {
-  const ObserverList* observers;  ///< those of the core that libjitunwind is built on
-  Status (*attach_gdb)() noexcept;
-  const char* (*remark_on_gdb)() noexcept;
-  Status (*attach_perf)() noexcept;
-  Status (*check)(std::span<unw_dyn_info_t* const> batch, Behind behind) noexcept;
-};
-extern "C" JITUNWIND_ABOVE const FunctionsAbove* jitunwind_functions_above() noexcept;
-/// The functions of the libjitunwind that was linked, or that the core has opened, since one of the two variables was
-/// set when it was loaded. Null: there is none.
-const FunctionsAbove* functions_above() noexcept;
 
 }  // namespace jitunwind

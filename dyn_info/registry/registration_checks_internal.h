@@ -1,5 +1,5 @@
 // JITUNWIND_CHECK: descriptions are judged before they are registered, and mistakes are told once on standard error.
-// The registry asks for it, and so do builders for what only they know.
+// The registry asks for it, and so do builders for what only they know. The core finds what does it in libjitunwind.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,12 @@
 
 #include "jitunwind/dyn_info/libunwind-dynamic.h"
 #include "jitunwind/dyn_info/registry/registry.h"
+#include "jitunwind/unwind_core/above_internal.h"
 #include "jitunwind/unwind_core/trace/log.h"
 
 namespace jitunwind {
+
+class ObserverList;
 
 /// The words of JITUNWIND_CHECK, beside the topics of the log.
 inline constexpr std::uint32_t k_check_warns = 8, k_check_refuses = 16;
@@ -28,5 +31,19 @@ Status check_registrations(std::span<unw_dyn_info_t* const> batch, Behind behind
 /// Tells a mistake, whose text has offsets in the procedure: mistakes with one text are one. Null: the name is not
 /// known. `instructions`: their number, if there are several.
 void tell_mistake(AddrRange code, const char* name, std::string_view mistake, std::uint64_t instructions = 1) noexcept;
+
+/// Functions of libjitunwind that the registry calls if JITUNWIND_ATTACH or JITUNWIND_CHECK asks: those of
+/// observers_internal.h, and check_registrations().
+struct FunctionsAbove {
+  const ObserverList* observers;  ///< those of the core that libjitunwind is built on
+  Status (*attach_gdb)() noexcept;
+  const char* (*remark_on_gdb)() noexcept;
+  Status (*attach_perf)() noexcept;
+  Status (*check)(std::span<unw_dyn_info_t* const> batch, Behind behind) noexcept;
+};
+extern "C" JITUNWIND_ABOVE const FunctionsAbove* jitunwind_functions_above() noexcept;
+/// The functions of the libjitunwind that was linked, or that the core has opened, since one of the two variables was
+/// set when it was loaded. Null: there is none.
+const FunctionsAbove* functions_above() noexcept;
 
 }  // namespace jitunwind

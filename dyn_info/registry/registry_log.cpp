@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "jitunwind/dyn_info/registry/observers_internal.h"
+#include "jitunwind/dyn_info/registry/registration_checks_internal.h"
 #include "jitunwind/dyn_info/registry/registry_internal.h"
 #include "jitunwind/dyn_info/registry/registry_state_p.h"
 #include "jitunwind/unwind_core/memory/local.h"

@@ -41,7 +41,7 @@ class MappingCall {
   const bool is_of_program_;
 };
 
-/// They are the begin and the end of a call, for forks, of which each is in a function of its own.
+/// The first and the last part of a call, for handlers of forks, which are functions of their own.
 void enter_mapping_gate() noexcept;
 void leave_mapping_gate() noexcept;
 /// A child of a fork: it has no other threads.

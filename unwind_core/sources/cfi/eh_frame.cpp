@@ -174,6 +174,7 @@ class EhFrameSource final : public FdeSource {
     const auto pairs = hdr.bytes.subspan(static_cast<std::size_t>(table.address - hdr.address));
     ModuleBytes bytes(module, lookup.space.memory, lookup.window);
     const auto covers = [&](Addr fde) { return read_fde_for(pc, bytes, context, fde, out); };
+    // The search for tables as every linker makes them is tried first.
     const Addr usual = search_eh_frame_hdr(hdr, pc, context.arch);
     if (const Found found = usual == 0 ? Found(false) : covers(usual); found && *found) return true;
     return find_covering(table, pc, covers, context.arch.big_endian, pairs);
