@@ -7,13 +7,11 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <new>
-#include <type_traits>
-#include <utility>
 
 #include "jitunwind/unwind_core/address.h"
 #include "jitunwind/unwind_core/hash.h"
+#include "jitunwind/unwind_core/kept/code_entry_p.h"
 #include "jitunwind/unwind_core/kept/met_before_p.h"
 #include "jitunwind/unwind_core/kept/number_index_p.h"
 #include "jitunwind/unwind_core/memory/own/mapped_internal.h"
@@ -24,20 +22,11 @@ namespace jitunwind {
 /// Values by address. Thread-safe, signal-safe, nobody waits. Constant-initialised.
 ///
 /// Entries stand one behind the other in the order in which they were kept, so that those of one stack are neighbours.
-/// An entry is the words of a value and a key, which are written and read without order:
-///   key = address ^ mix(value, version)
-/// mix is one-to-one in the version for each value, so that an entry never stands for its address under another
-/// version. Words that do not belong together stand for an address with probability 2^-64, as do an entry of another
-/// address under another version. So do words of zeros, an empty entry, stand for an address: one that no code has.
-///
 /// An index (number_index_p.h) leads from addresses to numbers of entries. An entry that it no longer leads to is found
 /// only by those who have the number.
-///
-/// Value: plain data of whole words. `value.digest()` is a word that the key depends on, one-to-one if it can be. It
-/// leaves out the parts of a value that may be replaced at any time.
 template <class V>
 class CodeTable {
-  struct Entry;
+  using Entry = CodeEntry<V>;
 
  public:
   using Value = V;
@@ -51,12 +40,7 @@ class CodeTable {
     bool holds = false;
   };
 
-  /// The cipher of a version, by which keys are encrypted. A caller with many lookups under one version makes it once.
-  static constexpr std::uint64_t cipher(std::uint64_t version) noexcept { return spread(version) ^ k_cipher_of_none; }
-  /// The key of an entry.
-  static constexpr std::uint64_t key_of(Addr at, const Value& value, std::uint64_t cipher_of_version) noexcept {
-    return at ^ mix(value, cipher_of_version);
-  }
+  static constexpr std::uint64_t cipher(std::uint64_t version) noexcept { return Entry::cipher(version); }
 
   /// The entries by their numbers, for whoever has a link. holds() says whether an entry holds for an address.
   class Entries {
@@ -64,12 +48,12 @@ class CodeTable {
     /// The number, if there is such an entry, else another one: numbers of a larger table, too, may be asked for.
     Number in_bounds(Number number) const noexcept { return number < count_ ? number : 0; }
     /// Precondition: in_bounds().
-    Value value(Number number) const noexcept { return load(first_[number]); }
+    Value value(Number number) const noexcept { return first_[number].value(); }
     bool holds(Number number, const Value& value, Addr at, std::uint64_t cipher_of_version) const noexcept {
-      return key(number) == key_of(at, value, cipher_of_version);
+      return first_[number].holds(value, at, cipher_of_version);
     }
     /// Precondition: in_bounds().
-    std::uint64_t key(Number number) const noexcept { return first_[number].key.load(std::memory_order_relaxed); }
+    std::uint64_t key(Number number) const noexcept { return first_[number].key(); }
 
    private:
     friend CodeTable;
@@ -121,9 +105,7 @@ class CodeTable {
       const std::uint64_t hash = hash_of(at);
       const bool is_new = before >= room.count();
       const Number number = is_new ? room.take(hash) : before;
-      Entry& entry = room.entries()[number];
-      store(entry, value);
-      entry.key.store(key_of(at, value, cipher_of_version), std::memory_order_relaxed);
+      room.entries()[number].set(value, Entry::key_of(at, value, cipher_of_version));
       if (is_new) room.index.lead(hash, number);
       return number;
     });
@@ -131,15 +113,15 @@ class CodeTable {
 
   /// Changes what digest() leaves out: `change(value)` is the value from now on.
   template <class Change>
-  void change(Number number, Change change) noexcept {
+  [[gnu::noinline]] void change(Number number, Change change) noexcept {
     in_room([&](const auto& room) {
-      if (number < room.count()) store(room.entries()[number], change(load(room.entries()[number])));
+      if (number < room.count()) room.entries()[number].set(change(room.entries()[number].value()));
     });
   }
 
   /// Writes to the pages that a small table needs, so that the first walk has no page faults there.
   void touch() noexcept {
-    own_pages_[0].entries[0].key.fetch_or(0, std::memory_order_relaxed);
+    own_pages_[0].entries[0].touch();
     own_taken_.fetch_or(0, std::memory_order_relaxed);
     met_before_.touch();
   }
@@ -150,10 +132,7 @@ class CodeTable {
     if (grown_.load(std::memory_order_relaxed) != nullptr) return false;
     const std::size_t used = size();
     for (std::size_t page = 0; page * k_of_page < used; ++page) {
-      for (Entry& entry : own_pages_[page].entries) {
-        store(entry, Value{});
-        entry.key.store(0, std::memory_order_relaxed);
-      }
+      for (Entry& entry : own_pages_[page].entries) entry.set(Value{}, 0);
     }
     own_index_.index().clear();
     own_taken_.store(0, std::memory_order_relaxed);
@@ -171,14 +150,6 @@ class CodeTable {
   }
 
  private:
-  static constexpr std::size_t k_words = sizeof(Value) / sizeof(std::uint64_t);
-  using Words = std::array<std::uint64_t, k_words>;
-  static_assert(sizeof(Words) == sizeof(Value) && std::has_unique_object_representations_v<Value>);
-
-  struct Entry {
-    std::array<std::atomic<std::uint64_t>, k_words> words{};
-    std::atomic<std::uint64_t> key{0};
-  };
   static_assert(std::has_single_bit(sizeof(Entry)));
 
   static constexpr std::size_t k_page = 4096;
@@ -236,9 +207,8 @@ class CodeTable {
     [[gnu::cold, gnu::noinline]] void take_over(const Other& other) const noexcept {
       for (std::size_t place = 0; place < other.used(); ++place) {
         const Number number = number_at(place);
-        const std::uint64_t key = other.entries()[number].key.load(std::memory_order_relaxed);
-        store(entries()[number], load(other.entries()[number]));
-        entries()[number].key.store(key, std::memory_order_relaxed);
+        const std::uint64_t key = other.entries()[number].key();
+        entries()[number].set(other.entries()[number].value(), key);
         index.lead(whole(other.hash_of(number)), take(whole(other.hash_of(number))));
       }
     }
@@ -248,33 +218,6 @@ class CodeTable {
   // The index needs no more of a hash than is kept with an entry.
   static constexpr std::uint32_t upper(std::uint64_t hash) noexcept { return static_cast<std::uint32_t>(hash >> 32); }
   static constexpr std::uint64_t whole(std::uint32_t upper) noexcept { return std::uint64_t{upper} << 32; }
-
-  /// Walks may come to address 0, by a call of null. An empty entry must not stand for it under version 0.
-  static constexpr std::uint64_t k_cipher_of_none = 0xd1b54a32d192ed03u;
-
-  /// One-to-one in the cipher, as are odd factors and shifts that are added. Versions that are near each other differ
-  /// in all bits of a value.
-  static constexpr std::uint64_t mix(const Value& value, std::uint64_t cipher_of_version) noexcept {
-    const std::uint64_t mixed = spread(value.digest() ^ cipher_of_version);
-    return mixed ^ mixed >> 32;
-  }
-
-  static Value load(const Entry& entry) noexcept { return load_words(entry, std::make_index_sequence<k_words>()); }
-  /// Copies word by word. A copy of the whole array would read 16 bytes right after two stores of 8, and wait until
-  /// both are in the cache.
-  template <std::size_t... I>
-  [[gnu::always_inline]] static Value load_words(const Entry& entry, std::index_sequence<I...>) noexcept {
-    Value value{};
-    const auto copy = [&](auto... words) {
-      (std::memcpy(reinterpret_cast<std::byte*>(&value) + I * sizeof words, &words, sizeof words), ...);
-    };
-    copy(entry.words[I].load(std::memory_order_acquire)...);
-    return value;
-  }
-  static void store(Entry& entry, const Value& value) noexcept {
-    const Words words = std::bit_cast<Words>(value);
-    for (std::size_t i = 0; i < k_words; ++i) entry.words[i].store(words[i], std::memory_order_release);
-  }
 
   using LargeIndex = NumberIndex<Number>;
   struct Grown {
@@ -295,8 +238,6 @@ class CodeTable {
     return {grown.pages, grown.capacity, grown.taken, grown.index};
   }
 
-  static constexpr Number own_count() noexcept { return static_cast<Number>(k_own_pages * k_units); }
-
   static constexpr std::size_t k_own_pages = 40;
   using OwnNumber = std::uint16_t;
   static_assert(k_own_pages * k_units <= 1u << 16);
@@ -305,6 +246,8 @@ class CodeTable {
   /// The table's own memory, which it begins with.
   static constexpr std::size_t k_size = k_own_pages * k_of_page;
   static constexpr std::size_t k_most = std::size_t{1} << 28;
+  /// Numbers of entries in it are smaller.
+  static constexpr Number own_count() noexcept { return static_cast<Number>(k_own_pages * k_units); }
 
  private:
   mutable std::array<Page, k_own_pages> own_pages_{};

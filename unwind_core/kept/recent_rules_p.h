@@ -26,28 +26,23 @@ class RecentRules {
   template <class CipherOf>
   [[gnu::always_inline]] bool find(Addr at, CipherOf cipher_of, CallerRule& out) const noexcept {
     const Copy& copy = copies_[table_place(at, k_bits)];
-    out = copy.rule.load(std::memory_order_acquire);
-    return copy.key.load(std::memory_order_relaxed) == Table::key_of(at, out, cipher_of(out));
+    out = copy.value();
+    return copy.holds(out, at, cipher_of(out));
   }
   /// Copies an entry that held for the address. The key is copied, too: one that was made of the version of now would
   /// let the rule stand for code that has replaced the other meanwhile.
   void put(Addr at, const Table::Entries& entries, const Table::Found& found) noexcept {
-    Copy& copy = copies_[table_place(at, k_bits)];
-    copy.rule.store(found.value, std::memory_order_release);
-    copy.key.store(entries.key(entries.in_bounds(found.number)), std::memory_order_relaxed);
+    copies_[table_place(at, k_bits)].set(found.value, entries.key(entries.in_bounds(found.number)));
     if (!is_used_.load(std::memory_order_relaxed)) is_used_.store(true, std::memory_order_relaxed);
   }
   /// Nothing is here any more. Nobody else uses it meanwhile.
   void clear() noexcept {
     if (!is_used_.exchange(false, std::memory_order_relaxed)) return;
-    for (Copy& copy : copies_) copy.key.store(0, std::memory_order_relaxed);
+    for (Copy& copy : copies_) copy.set({}, 0);
   }
 
  private:
-  struct Copy {
-    std::atomic<CallerRule> rule{};
-    std::atomic<std::uint64_t> key{0};
-  };
+  using Copy = CodeEntry<CallerRule>;
   static constexpr unsigned k_bits = 12;
   std::array<Copy, std::size_t{1} << k_bits> copies_{};
   std::atomic<bool> is_used_{false};  // what was not written is not cleared, which would take memory for it

@@ -13,7 +13,6 @@
 
 #include "jitunwind/builders/shapes/procedure_of_fde_internal.h"
 #include "jitunwind/dyn_info/registry/registry.h"
-#include "jitunwind/sdk/exceptions/runtime/entry_hints_p.h"
 #include "jitunwind/unwind_core/memory/raw_access_internal.h"
 #include "jitunwind/unwind_core/memory/small_stack_internal.h"
 #include "jitunwind/unwind_core/page_internal.h"
@@ -26,14 +25,24 @@ namespace jitunwind::eh {
 
 namespace {
 
-using Facts = CodeTable<ProcedureFacts>;
+using Facts = CodeEntry<ProcedureFacts>;
 using Handler = CallerRule::Handler;
 
-constinit Facts known_procedures;
-constinit EntryHints hints;
-[[gnu::constructor]] void touch_facts() {
-  known_procedures.touch();
-  hints.touch();
+/// Facts stand where the number of their rule's entry says, so that nothing is searched, and neighbours on a stack are
+/// neighbours here. Rules of a larger table share entries: facts that others have replaced are asked for again.
+constinit std::array<Facts, KeptRules::Table::own_count()> known_facts;
+Facts& facts_of(const RulePlace& rule) noexcept { return known_facts[rule.number % known_facts.size()]; }
+
+/// Entries of the rules where walks begin, to which no rule of a callee links: `_Unwind_Resume()` is called at the end
+/// of each cleanup. Any may be wrong, as links may be. Only the lower halves of numbers are here, so that entries of a
+/// larger table are searched.
+constexpr unsigned k_first_bits = 11;
+alignas(4096) constinit std::array<std::atomic<std::uint16_t>, std::size_t{1} << k_first_bits> first_rules{};
+std::atomic<std::uint16_t>& first_rule(Addr at) noexcept { return first_rules[table_place(at, k_first_bits)]; }
+
+[[gnu::constructor]] void touch_tables() {
+  known_facts[0].touch();
+  first_rules[0].fetch_or(0, std::memory_order_relaxed);
 }
 
 bool others_may_have_personality(Addr at) noexcept {
@@ -118,7 +127,7 @@ UnwindFrame::UnwindFrame(const void* entry, FrameRow& row, const void* walk) noe
   for (const LiveRegister& r : live.across_calls()) take(r);
   add_vector_words(space_->arch, registers_);
   address_ = CodeAddress::returned_to(take(live.pc) & space_->arch.address_mask);
-  rule_place_.next = hints.first_rule(address_.lookup());
+  rule_place_.next = first_rule(address_.lookup()).load(std::memory_order_relaxed);
   const Addr sp = take(live.sp);
   window_.proven = expect_walk_from(sp);
   if (!window_.proven.empty()) return;
@@ -150,7 +159,8 @@ UnwindFrame::Known UnwindFrame::look() noexcept {
   if (!rows || !rows->find(address_.lookup(), module_, rule_place_, kept_, ticket)) [[unlikely]]
     return with_room(walk_, [&] { return look_anew(rows, ticket); });
   is_compact_ = true;
-  if (rule_place_.number != expected && depth_ == 0) hints.expect_rule(address_.lookup(), rule_place_.number);
+  if (rule_place_.number != expected && depth_ == 0)
+    first_rule(address_.lookup()).store(static_cast<std::uint16_t>(rule_place_.number), std::memory_order_relaxed);
   if (find_facts(ticket)) [[likely]]
     return Known::found;
   return with_room(walk_, [&] { return look_at_procedure(ticket); });
@@ -163,32 +173,20 @@ bool UnwindFrame::find_facts(const KeepTicket& ticket) noexcept {
     return kept_.rule.handler() == Handler::none;
   }
   const std::uint64_t version = RowCache::version_of(ticket.registrations, kept_.rule.kept_by(), module_);
-  const std::uint64_t cipher = Facts::cipher(version);
-  const Facts::Entries entries = known_procedures.entries();
-  const Facts::Number number = entries.in_bounds(hints.facts(rule_place_.number));
-  facts_ = entries.value(number);
-  return entries.holds(number, facts_, ticket.at, cipher) || find_facts_otherwise(ticket, cipher);
+  const Facts& known = facts_of(rule_place_);
+  facts_ = known.value();
+  return known.holds(facts_, ticket.at, Facts::cipher(version));
 }
 
-/// The hint does not lead to the facts.
-[[gnu::noinline]] bool UnwindFrame::find_facts_otherwise(const KeepTicket& ticket, std::uint64_t cipher) noexcept {
-  const Facts::Found found = known_procedures.find(ticket.at, [&](const ProcedureFacts&) { return cipher; });
-  if (found.holds) hints.expect_facts(rule_place_.number, found.number);
-  facts_ = found.value;
-  return found.holds;
-}
-
-Handler UnwindFrame::keep_facts(const KeepTicket& ticket, KeptBy by, const ModuleVersion& module,
-                                std::uint32_t& number) noexcept {
+Handler UnwindFrame::handler(KeptBy by) const noexcept {
   if (by == KeptBy::nothing) return Handler::unknown;
-  if (facts_.personality == 0 && facts_.lsda == 0) return Handler::none;
+  return facts_.personality == 0 && facts_.lsda == 0 ? Handler::none : Handler::known;
+}
+
+void UnwindFrame::keep_facts(const KeepTicket& ticket, KeptBy by, const ModuleVersion& module) noexcept {
+  if (handler(by) != Handler::known) return;
   const std::uint64_t version = RowCache::version_of(ticket.registrations, by, module);
-  // An address without a rule has no facts, or such that nothing leads to: a second entry does no harm.
-  Facts::Found known;
-  if (ticket.before != Facts::k_nowhere)
-    known = known_procedures.find(ticket.at, [&](const ProcedureFacts&) { return Facts::cipher(version); });
-  number = known_procedures.keep(ticket.at, Facts::cipher(version), facts_, known.number);
-  return Handler::known;
+  facts_of(rule_place_).set(facts_, Facts::key_of(ticket.at, facts_, Facts::cipher(version)));
 }
 
 Status UnwindFrame::find_procedure(Lookup& asked) noexcept {
@@ -214,11 +212,10 @@ UnwindFrame::Known UnwindFrame::look_at_procedure(const KeepTicket& ticket) noex
   Lookup asked = lookup();
   if (const Status found = find_procedure(asked); !found) return fail(found.error());
   const ModuleVersion module = kept_.rule.is_of_module() ? RowCache::module_of(asked) : ModuleVersion{};
-  std::uint32_t number = 0;
-  const Handler handler = keep_facts(ticket, kept_.rule.kept_by(), module, number);
-  if (handler == Handler::unknown) return Known::found;
-  rule_place_ = space_->row_cache->keep(ticket, kept_.rule.with(handler), module);
-  hints.expect_facts(rule_place_.number, number);
+  const KeptBy by = kept_.rule.kept_by();
+  if (by == KeptBy::nothing) return Known::found;
+  rule_place_ = space_->row_cache->keep(ticket, kept_.rule.with(handler(by)), module);
+  keep_facts(ticket, by, module);
   return Known::found;
 }
 
@@ -261,11 +258,8 @@ UnwindFrame::Known UnwindFrame::look_anew(const RowCache* rows, KeepTicket ticke
 
 void UnwindFrame::keep(const RowCache& rows, const KeepTicket& ticket, Lookup& asked, const NewRow& row) noexcept {
   const KeptBy by = row.is_compact ? row.kept_by : KeptBy::nothing;
-  std::uint32_t number = 0;
-  const Handler handler =
-      keep_facts(ticket, by, by == KeptBy::module ? RowCache::module_of(asked) : ModuleVersion{}, number);
-  kept_ = {row.compact, rows.keep(ticket, asked, row, rule_place_, handler)};
-  hints.expect_facts(rule_place_.number, number);
+  kept_ = {row.compact, rows.keep(ticket, asked, row, rule_place_, handler(by))};
+  keep_facts(ticket, by, by == KeptBy::module ? RowCache::module_of(asked) : ModuleVersion{});
   is_compact_ = kept_.rule.kept_by() != KeptBy::nothing;
 }
 

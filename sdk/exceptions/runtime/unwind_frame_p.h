@@ -86,10 +86,10 @@ class UnwindFrame : public StackPosition {
   /// Finds the procedure for an accessor. All is 0 where nothing is found.
   ProcedureInfo find_procedure_anew() noexcept;
   bool find_facts(const KeepTicket& ticket) noexcept;
-  bool find_facts_otherwise(const KeepTicket& ticket, std::uint64_t cipher) noexcept;
-  /// `number`: of the entry, if there are facts to keep.
-  CallerRule::Handler keep_facts(const KeepTicket& ticket, KeptBy by, const ModuleVersion& module,
-                                 std::uint32_t& number) noexcept;
+  /// Whether a rule that is kept so leads to facts.
+  CallerRule::Handler handler(KeptBy by) const noexcept;
+  /// Keeps the facts for the rule at `rule_place_`, if it leads to any.
+  void keep_facts(const KeepTicket& ticket, KeptBy by, const ModuleVersion& module) noexcept;
   Known look_at_frames_of_others() noexcept;
   bool is_of_others(RowOrigin origin) noexcept;
   Known step_by_row() noexcept;
