@@ -86,7 +86,8 @@ class ShapeKey {
     // Frames of FDEs that were not announced may have the personality of somebody else (procedure_of_fde_internal.h).
     has_facts_ = info.format == UNW_INFO_FORMAT_IP_OFFSET && !was_told(info);
     front_ = std::numeric_limits<std::uint64_t>::max() / 2;  // its rows may change anywhere
-    if (!find_known_fde(info, arch, code)) return has_one_entry(info, arch) && read_unusual_fde(info, arch);
+    if (find_known_fde(info, info.start_ip, arch, code) == 0)
+      return has_one_entry(info, arch) && read_unusual_fde(info, arch);
     has_facts_ = has_facts_ || code.known->has_facts();
     return is_of_all(code.range, info) && put_bytes(reinterpret_cast<std::uintptr_t>(code.known), code.instructions);
   }

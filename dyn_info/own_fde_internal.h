@@ -2,7 +2,7 @@
 #pragma once
 
 #include "jitunwind/dyn_info/libunwind-dynamic.h"
-#include "jitunwind/unwind_core/sources/cfi/cfi.h"
+#include "jitunwind/unwind_core/sources/cfi/compact_cfi_internal.h"
 
 #pragma GCC visibility push(default)
 namespace jitunwind {
@@ -34,6 +34,10 @@ inline bool matches_nothing(const unw_dyn_info_t& info, const Arch& arch) noexce
 /// The FDE that the procedure's table has for `at`; its bytes live as long as the hold on the procedure. Returns false
 /// when the table has none. Precondition: a table format. Signal-safe.
 Found find_own_fde(const unw_dyn_info_t& info, Addr at, const Arch& arch, MemoryWindow& window, Fde& out) noexcept;
+
+/// Finds the only FDE of the table, if it may be that of `at`, compilers write such, and its CIE is known. Returns its
+/// address; 0: in the general way. Such an FDE has_common_form(). Preconditions as above; signal-safe.
+Addr find_known_fde(const unw_dyn_info_t& info, Addr at, const Arch& arch, CompactCode& out) noexcept;
 
 }  // namespace jitunwind
 #pragma GCC visibility pop

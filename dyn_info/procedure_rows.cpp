@@ -18,9 +18,9 @@
 namespace jitunwind {
 namespace {
 
-/// Reads the table as in docs/directives.md "Table formats".
-Result<FdeTable> table_of(const unw_dyn_info_t& info, const Arch& arch) noexcept {
-  FdeTable table;
+/// Reads the table as in docs/directives.md "Table formats". Returns null, or why there is none.
+[[gnu::always_inline]] inline const char* read_table(const unw_dyn_info_t& info, const Arch& arch,
+                                                     FdeTable& table) noexcept {
   table.start_base = table.fde_base = info.u.rti.segbase;
   table.address = info.u.rti.table_data;
   switch (info.format) {
@@ -36,14 +36,14 @@ Result<FdeTable> table_of(const unw_dyn_info_t& info, const Arch& arch) noexcept
       table.start_base = info.start_ip;
       break;
     case UNW_INFO_FORMAT_ARM_EXIDX:
-      return Error{ErrorCode::e_format, info.start_ip, "ARM index table on a CPU without"};
+      return "ARM index table on a CPU without";
     default:
-      return Error{ErrorCode::e_format, info.start_ip, "unknown format"};
+      return "unknown format";
   }
   // table_len counts words. A table cannot have more of them than the address space.
   const std::uint64_t words_of_pair = 2 * table.width / arch.word_size;
   table.count = std::min<std::uint64_t>(info.u.rti.table_len / words_of_pair, ~Addr{0} / (2 * table.width));
-  return table;
+  return nullptr;
 }
 
 struct TableEntry {
@@ -56,11 +56,12 @@ struct TableEntry {
 Found find_entry(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at, MemoryWindow& window,
                  TableEntry& out) noexcept {
   const Arch& arch = out.context.arch;
-  const Result<FdeTable> table = table_of(info, arch);
-  if (!table) return table.error();
+  FdeTable table;
+  if (const char* const mistake = read_table(info, arch, table))
+    return Error{ErrorCode::e_format, info.start_ip, mistake};
   MemoryView bytes(parts.entries, window, parts.buffer);
   const auto covers = [&](Addr fde) { return read_fde_for(at, bytes, out.context, fde, out.fde); };
-  return find_covering(*table, at, covers, arch.big_endian, parts.tables, window);
+  return find_covering(table, at, covers, arch.big_endian, parts.tables, window);
 }
 
 /// The function is separate from that of directives, so that their stacks do not add up.
@@ -310,22 +311,27 @@ DescriptionParts parts_of_registered(const unw_dyn_info_t& info) noexcept {
   return {k_host_regions, k_promised_memory, entries, {}};
 }
 
-bool find_known_fde(const unw_dyn_info_t& info, const Arch& arch, CompactCode& out) noexcept {
-  const Result<FdeTable> table = table_of(info, arch);
-  std::array<std::int32_t, 2> pair;
-  if (!table || table->count != 1 || table->width != sizeof pair[0]) return false;
-  std::memcpy(&pair, pointer_to(table->address), sizeof pair);
-  const auto address = [](Addr base, std::int32_t member) { return base + static_cast<Addr>(std::int64_t{member}); };
-  if (address(table->start_base, pair[0]) > info.start_ip) return false;
-  const Addr fde = address(table->fde_base, pair[1]);
-  if (!was_told(info)) return read_promised_fde(fde, arch, out);
+Addr find_known_fde(const unw_dyn_info_t& info, Addr at, const Arch& arch, CompactCode& out) noexcept {
+  FdeTable table;
+  if (read_table(info, arch, table) != nullptr || table.count != 1) return 0;
+  const auto* const pair = pointer_to<const std::byte>(table.address);
+  const auto read_as = [&](auto member, unsigned number) {
+    std::memcpy(&member, pair + number * sizeof member, sizeof member);
+    return static_cast<Addr>(std::int64_t{member});
+  };
+  const auto read = [&](unsigned number) {
+    return table.width == 4 ? read_as(std::int32_t{}, number) : read_as(std::int64_t{}, number);
+  };
+  if (table.start_base + read(0) > at) return 0;
+  const Addr fde = table.fde_base + read(1);
+  if (!was_told(info)) return read_promised_fde(fde, arch, out) ? fde : 0;
   MemoryWindow window;
-  return read_known_fde(fde, k_host_memory, window, arch, out);
+  return read_known_fde(fde, k_host_memory, window, arch, out) ? fde : 0;
 }
 
 bool find_short_row(const unw_dyn_info_t& info, Addr at, CompactCode& code, AnyRow& out) noexcept {
   const bool is_table = info.format != UNW_INFO_FORMAT_DYNAMIC;
-  if (is_table && !code.known && !find_known_fde(info, out.layout->arch(), code)) return false;
+  if (is_table && !code.known && find_known_fde(info, at, out.layout->arch(), code) == 0) return false;
   if (is_table ? !code.range.contains(at) || !find_compact_row(code, *out.layout, at, out.compact, out.full.range)
                : !find_compact_row(info, *out.layout, at, out.compact, out.full.range))
     return false;
@@ -335,8 +341,8 @@ bool find_short_row(const unw_dyn_info_t& info, Addr at, CompactCode& code, AnyR
 }
 
 bool has_one_entry(const unw_dyn_info_t& info, const Arch& arch) noexcept {
-  const Result<FdeTable> table = table_of(info, arch);
-  return table && table->count == 1;
+  FdeTable table;
+  return read_table(info, arch, table) == nullptr && table.count == 1;
 }
 
 bool has_common_form(const Fde& fde) noexcept {

@@ -44,10 +44,6 @@ union OutcomeRoom {
 };
 static_assert(std::is_trivially_destructible_v<DirectiveOutcome>);
 
-/// Finds the only FDE of a registered procedure's table, if compilers write such and its CIE is known. False: in the
-/// general way. Precondition: a table format.
-bool find_known_fde(const unw_dyn_info_t& info, const Arch& arch, CompactCode& out) noexcept;
-
 /// The row of a registered procedure, if it is of one of the short forms. `code`: what find_known_fde() has found, if
 /// it was asked. Precondition: a layout.
 bool find_short_row(const unw_dyn_info_t& info, Addr at, CompactCode& code, AnyRow& out) noexcept;

@@ -427,19 +427,24 @@ TEST(Fde, OfATableOfOneIsTheTablesOwn) {
     ASSERT_TRUE(writer.row(4, parse_row(c.row, *host_arch(), pool).value().row));
     writer.end_fde();
     writer.terminate();
-    unw_dyn_info_t info =
-        procedure_of_fde({k_code, k_code + 32}, reinterpret_cast<std::uintptr_t>(bytes.data() + place));
-    info.gp = 0x1234;
-    ASSERT_TRUE(register_procedure(&info));
-    for (int again = 0; again < 2; ++again) {
-      const FdeAt found(k_code + 12);
-      EXPECT_EQ(found.pointer == bytes.data() + place, c.is_own) << c.row;
-      EXPECT_EQ(found.function, k_code + 4);
-      EXPECT_EQ(found.data, 0x1234u);
-      EXPECT_EQ(found.row_at(k_code + 12), registered_row(k_code + 12));
-      EXPECT_EQ(FdeAt(k_code + 2).pointer, nullptr) << "in front of it";
+    const auto fde = reinterpret_cast<std::uintptr_t>(bytes.data() + place);
+    const std::array<std::uint64_t, 2> wide{k_code + 4, fde};
+    unw_dyn_info_t narrow_table = procedure_of_fde({k_code, k_code + 32}, fde), wide_table = narrow_table;
+    wide_table.format = UNW_INFO_FORMAT_REMOTE_TABLE_64;
+    wide_table.u.rti = {0, 0, sizeof wide / sizeof(unw_word_t), reinterpret_cast<std::uintptr_t>(&wide)};
+    for (unw_dyn_info_t* const info : {&narrow_table, &wide_table}) {
+      info->gp = 0x1234;
+      ASSERT_TRUE(register_procedure(info));
+      for (int again = 0; again < 2; ++again) {
+        const FdeAt found(k_code + 12);
+        EXPECT_EQ(found.pointer == bytes.data() + place, c.is_own) << c.row;
+        EXPECT_EQ(found.function, k_code + 4);
+        EXPECT_EQ(found.data, 0x1234u);
+        EXPECT_EQ(found.row_at(k_code + 12), registered_row(k_code + 12));
+        EXPECT_EQ(FdeAt(k_code + 2).pointer, nullptr) << "in front of it";
+      }
+      EXPECT_TRUE(cancel_procedure(info));
     }
-    EXPECT_TRUE(cancel_procedure(&info));
   }
 }
 

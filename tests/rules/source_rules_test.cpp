@@ -461,7 +461,6 @@ TEST(SourceRules, ShortFormsOfRowsAreListedWithTheirTests) {
                             "unwind_core/kept/row_cache_internal.h rule_of",
                             "unwind_core/sources/cfi/compact_cfi.cpp State",
                             "unwind_core/sources/cfi/compact_cfi.cpp find_compact_row",
-                            "unwind_core/sources/cfi/compact_cfi.cpp is_plain",
                             "unwind_core/sources/cfi/compact_cfi.cpp restore",
                             "unwind_core/sources/cfi/compact_cfi.cpp run",
                             "unwind_core/sources/cfi/compact_cfi.cpp save"})

@@ -12,6 +12,7 @@
 #include "jitunwind/sdk/exceptions/fde_encoder_internal.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/errno_keeper_internal.h"
+#include "jitunwind/unwind_core/kept/row_cache_internal.h"
 #include "jitunwind/unwind_core/memory/small_stack_internal.h"
 #include "jitunwind/unwind_core/sources/cfi/compact_cfi_internal.h"
 #include "jitunwind/unwind_core/trace/counters.h"
@@ -41,7 +42,7 @@ Kind found(const DerivedRecord& record, Addr start, RegisteredFde& out) noexcept
   return found(record.data, function_of(record, start), record.base, out);
 }
 
-Kind refuse(const Error& error, Addr pc) noexcept {
+[[gnu::cold]] Kind refuse(const Error& error, Addr pc) noexcept {
   count_event(Counter::fde_refused);
   note_refusal({error.code, pc, error.what});
   return Kind::none;
@@ -62,13 +63,19 @@ std::optional<Kind> hand_out_own(const ProcedureHold& hold, Addr pc, RegisteredF
   const unw_dyn_info_t& info = *hold.info();
   if (has_told_pair(info, told_pairs.common))
     return hand_out(hold, info.u.rti.segbase, {info.start_ip, info.end_ip}, out);
+  const Arch& arch = local_space().arch;
+  if (has_one_entry(info, arch)) {
+    const RowCache* const rows = local_space().row_cache;
+    CompactCode code;
+    const Addr fde = rows ? find_known_fde(info, pc, arch, code) : 0;
+    if (fde == 0 || !code.range.contains(pc) || !is_plain(code, rows->layout)) return std::nullopt;
+    return hand_out(hold, fde, code.range, out);
+  }
   MemoryWindow window;
   Fde fde;
-  const Found own = find_own_fde(info, pc, local_space().arch, window, fde);
+  const Found own = find_own_fde(info, pc, arch, window, fde);
   if (!own || !*own || !has_common_form(fde)) return std::nullopt;
-  if (!has_one_entry(info, local_space().arch)) return found(pointer_to(fde.address), fde.range.begin, info.gp, out);
-  if (!is_plain(fde, local_space().arch)) return std::nullopt;
-  return hand_out(hold, fde.address, fde.range, out);
+  return found(pointer_to(fde.address), fde.range.begin, info.gp, out);
 }
 
 /// Hands out the FDE of the procedure's shape.

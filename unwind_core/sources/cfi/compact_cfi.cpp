@@ -305,17 +305,15 @@ bool find_compact_row(const Fde& fde, const CompactLayout& layout, Addr at, Comp
   return find_compact_row({&fde.cie, &initial, fde.range, fde.instructions.bytes}, layout, at, out, range);
 }
 
-bool is_plain(const Fde& fde, const Arch& arch) noexcept {
-  const CompactLayout layout(arch);
-  CompactRow initial, last;
-  AddrRange range;
-  bool is_outermost = false;
-  if (!find_initial_row(fde.cie, layout, initial, is_outermost) || is_outermost) return false;
+bool is_plain(const CompactCode& code, const CompactLayout& layout) noexcept {
   // libgcc takes a register that DW_CFA_restore names for one that is not saved, whatever the CIE says.
   for (std::size_t slot = 0; slot < layout.size(); ++slot)
-    if (slot != CompactLayout::k_return_address && initial.slots[slot] != 0) return false;
-  constexpr AddrRange k_all{0, ~Addr{0}};  // so that it does not depend on the length of the code
-  return find_compact_row({&fde.cie, &initial, k_all, fde.instructions.bytes}, layout, k_all.end - 1, last, range);
+    if (slot != CompactLayout::k_return_address && code.initial->slots[slot] != 0) return false;
+  CompactCode everywhere = code;  // so that it does not depend on the length of the code
+  everywhere.range = {0, ~Addr{0}};
+  CompactRow last;
+  AddrRange range;
+  return find_compact_row(everywhere, layout, everywhere.range.end - 1, last, range);
 }
 
 }  // namespace jitunwind

@@ -35,7 +35,7 @@ bool read_promised_fde(Addr at, const Arch& arch, CompactCode& out) noexcept;
 
 /// Whether the instructions of an FDE and its CIE are no others than those of which compilers make nearly all FDEs, so
 /// that all who read call frame information understand them.
-bool is_plain(const Fde& fde, const Arch& arch) noexcept;
+bool is_plain(const CompactCode& code, const CompactLayout& layout) noexcept;
 
 /// The row of an FDE that was read in the general way.
 bool find_compact_row(const Fde& fde, const CompactLayout& layout, Addr at, CompactRow& out, AddrRange& range) noexcept;
