@@ -151,11 +151,11 @@ endfunction()
 # no library that has initial-exec ones.) Functions of other libraries are bound when a program is loaded. Binding at
 # the first call would take a kilobyte of a handler's stack and microseconds of the first walk. Two words that were just
 # written are not read as one vector (gcc 12 does that at -O2), because processors cannot forward such a load from the
-# two stores. gcc does not align targets of jumps, and functions to 8 bytes alone, since no-operations are a 20th of the
-# code. SMALL names sources that are not worth memory, since walks, registrations and exceptions of this process run
-# them seldom or never: texts, files and rows of other processes, and reports to debuggers. They are optimised for size,
-# in a library of their own, since unity builds cannot mix that (docs/notes/start.md "Size"). Sanitizers build them like
-# the others.
+# two stores. gcc does not align targets of jumps, and functions to 8 bytes alone, those of the core to 4, since
+# no-operations are a 20th of the code. SMALL names sources that are not worth memory, since walks, registrations and
+# exceptions of this process run them seldom or never: texts, files and rows of other processes, and reports to
+# debuggers. They are optimised for size, in a library of their own, since unity builds cannot mix that
+# (docs/notes/start.md "Size"). Sanitizers build them like the others.
 #
 # CORE names the sources of libjitunwind-core, on which the shared libjitunwind is built; its archive has these objects,
 # too. They neither throw nor need the C++ run-time library: cmake/core_references.h. CORE_SMALL are those among them for
@@ -164,6 +164,7 @@ endfunction()
 # libjitunwind-libunwind has as well, hidden, so that it needs the core alone. READERS and READERS_SMALL name those of
 # libjitunwind-listen: they need the C++ run-time library, of which it has a part of its own.
 check_symbol_exists(__GLIBC__ features.h JITUNWIND_HAS_GLIBC)
+check_cxx_compiler_flag(-Oz JITUNWIND_HAS_OZ)  # gcc since 12
 set(jitunwind_tls $<$<BOOL:${JITUNWIND_HAS_GLIBC}>:-ftls-model=initial-exec>)
 set(core_references ${PROJECT_SOURCE_DIR}/cmake/core_references.h)
 # jitunwind_without_cxx(target...): compiles for libraries that are linked with the core and do not need the C++ run-time
@@ -220,6 +221,14 @@ function(jitunwind_layer name)
     if(part MATCHES "small")
       target_compile_options(${target} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-Os>)
     endif()
+    set(align 8)
+    if(part MATCHES "core")
+      set(align 4)
+      target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-inline-functions>)
+    endif()
+    if(part STREQUAL "core_small" AND JITUNWIND_HAS_OZ)
+      target_compile_options(${target} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-Oz>)
+    endif()
     if(part MATCHES "core|thin")
       jitunwind_without_cxx(${target})
     endif()
@@ -234,7 +243,7 @@ function(jitunwind_layer name)
     set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden
                           CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
     target_compile_options(${target} PRIVATE ${jitunwind_tls} $<$<NOT:$<COMPILE_LANGUAGE:ASM>>:-fno-plt;-fno-semantic-interposition;-fno-tree-slp-vectorize>
-                           $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-falign-functions=8;-falign-jumps=1;-falign-loops=1;-falign-labels=1>)
+                           $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-falign-functions=${align};-falign-jumps=1;-falign-loops=1;-falign-labels=1>)
     target_compile_definitions(${target} PRIVATE $<$<BOOL:${JITUNWIND_COUNT}>:JITUNWIND_COUNT>)
     target_link_libraries(${target} PRIVATE jitunwind_options Threads::Threads ${arg_LINK})
     foreach(library IN LISTS goes_to_${part})

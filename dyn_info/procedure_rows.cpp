@@ -133,11 +133,9 @@ Found ask_procedure_info(const unw_dyn_info_t& info, const DescriptionParts& par
 
 namespace {
 
-/// Passes the rows as far as there are any, and then the reason why there is none.
-template <class Rows>
-[[gnu::noinline]] Result<Addr> tell_fde_rows(const TableEntry& entry, AddrRange code, RowListener& listener) noexcept {
-  FrameRow row;
-  Rows rows(entry.fde, entry.context, row);
+/// Passes the rows, which `rows` puts into `row`, as far as there are any, and then the reason why there is none.
+[[gnu::noinline]] Result<Addr> tell_each(CfiProgram& rows, const FrameRow& row, AddrRange code,
+                                         RowListener& listener) noexcept {
   Addr at = code.begin;
   while (at < code.end) {
     const Result<bool> next = rows.next_behind(at);
@@ -150,6 +148,13 @@ template <class Rows>
     if (!listener.row(told)) break;
   }
   return at;
+}
+
+template <class Rows>
+[[gnu::noinline]] Result<Addr> tell_fde_rows(const TableEntry& entry, AddrRange code, RowListener& listener) noexcept {
+  FrameRow row;
+  Rows rows(entry.fde, entry.context, row);
+  return tell_each(rows, row, code, listener);
 }
 
 [[gnu::noinline]] Addr tell_table_rows(const unw_dyn_info_t& info, const DescriptionParts& parts, AddrRange code,

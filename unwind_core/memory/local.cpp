@@ -94,7 +94,7 @@ void close_gap(AddrRange readable) noexcept {
     gap.store(0, std::memory_order_relaxed);
 }
 
-[[gnu::hot]] bool is_readable_page(Addr page) noexcept {
+[[gnu::hot]] inline bool is_readable_page(Addr page) noexcept {
   if (!is_readable_mask(page)) return false;
   close_gap({page, page + k_page_size});
   return true;

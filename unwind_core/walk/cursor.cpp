@@ -178,7 +178,7 @@ std::optional<Cursor::RowKind> Cursor::known_row() const noexcept {
 }
 
 /// Origin none: there is no row.
-Result<Cursor::RowKind> Cursor::row_kind() const noexcept {
+inline Result<Cursor::RowKind> Cursor::row_kind() const noexcept {
   if (const auto known = known_row()) return *known;
   return with_room(this, [&]() -> Result<RowKind> {
     FrameRow row;

@@ -108,7 +108,7 @@ bool CfiProgram::SavedStates::pop(FrameRow& row, std::int64_t& plain_offset) noe
   return true;
 }
 
-RegRule CfiProgram::SavedStates::initial_rule(RegNum reg) const noexcept {
+inline RegRule CfiProgram::SavedStates::initial_rule(RegNum reg) const noexcept {
   if (initial_.empty()) return {};
   Head head;
   std::memcpy(&head, initial_.data(), sizeof head);
