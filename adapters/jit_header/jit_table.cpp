@@ -1,20 +1,18 @@
 // The library's side of jitunwind_jit.h: its table, by functions of the C interface.
 #include <dlfcn.h>
-#include <link.h>
 
 #include <atomic>
-#include <bit>
 #include <cstddef>
 #include <cstring>
 #include <vector>
 
+#include "jitunwind/adapters/jit_header/come_p.h"
 #include "jitunwind/adapters/jit_header/ready_marks_p.h"
 #include "jitunwind/dyn_info/registry/registration_checks_internal.h"
 #include "jitunwind/sdk/c/code_segments.h"
 #include "jitunwind/sdk/c/process.h"
 #include "jitunwind/sdk/c/register.h"
 #include "jitunwind/unwind_core/arch/arch.h"
-#include "jitunwind/unwind_core/image/elf_internal.h"
 
 using jitunwind::c::answer;
 using jitunwind::c::Kind;
@@ -353,46 +351,5 @@ extern "C" __attribute__((visibility("default"))) const ju_jit_table* ju_jit_fun
   return version >= 1 && version <= JU_JIT_VERSION ? &k_table : nullptr;
 }
 
-// A library that comes late.
-
-namespace {
-
-/// Programs and shared objects that have the header have a note: the distance to a function that is to be called with
-/// ju_jit_functions(), which it asks for the table if announcements wait for it.
-using Come = void (*)(ju_jit_functions_t*);
-
-bool is_loaded(const dl_phdr_info& object, const ElfW(Phdr) & note) noexcept {
-  for (std::size_t i = 0; i < object.dlpi_phnum; ++i) {
-    const ElfW(Phdr)& segment = object.dlpi_phdr[i];
-    if (segment.p_type == PT_LOAD && note.p_vaddr >= segment.p_vaddr && note.p_filesz <= segment.p_filesz &&
-        note.p_vaddr - segment.p_vaddr <= segment.p_filesz - note.p_filesz)
-      return true;
-  }
-  return false;
-}
-
-int find_come(dl_phdr_info* object, std::size_t, void* found) {
-  for (std::size_t i = 0; i < object->dlpi_phnum; ++i) {
-    const ElfW(Phdr)& header = object->dlpi_phdr[i];
-    if (header.p_type != PT_NOTE || !is_loaded(*object, header)) continue;
-    const auto* const notes = reinterpret_cast<const std::byte*>(object->dlpi_addr + header.p_vaddr);
-    const auto distance = jitunwind::find_note({notes, header.p_filesz}, std::endian::native == std::endian::big,
-                                               header.p_align, "jitunwind", 1);
-    std::int32_t value;
-    if (distance.size() != sizeof value) continue;
-    std::memcpy(&value, distance.data(), sizeof value);
-    static_cast<std::vector<Come>*>(found)->push_back(reinterpret_cast<Come>(
-        reinterpret_cast<std::uintptr_t>(distance.data()) + static_cast<std::uintptr_t>(std::intptr_t{value})));
-    break;
-  }
-  return 0;
-}
-
-/// The functions are called when the linker's list is not read any more.
-[[gnu::constructor]] void come_to_those_that_wait() noexcept {
-  std::vector<Come> found;
-  dl_iterate_phdr(find_come, &found);
-  for (const Come come : found) come(ju_jit_functions);
-}
-
-}  // namespace
+// A library that comes late brings itself to those that wait.
+[[gnu::constructor]] static void come() noexcept { jitunwind::jit_header::come_to_those_that_wait(ju_jit_functions); }

@@ -3,9 +3,8 @@
 // when the first header asks, so that programs without such a JIT are started without it.
 //
 // The core is in the process already, so that libjitunwind and the library that has this object have one registry. If a
-// program opens that library late, announcements that wait in its JITs go on waiting: libjitunwind looks for them when
-// it is loaded, and until a header asks it is not.
-#include "jitunwind/adapters/jit_header/include/jitunwind_jit.h"
+// program opens that library late, libjitunwind is opened if announcements wait for it.
+#include "jitunwind/adapters/jit_header/come_p.h"
 #include "jitunwind/unwind_core/above_internal.h"
 
 /// Not signal-safe, as the search of the header that calls it: jitunwind_jit.h. Null: the library is not there; calls
@@ -14,3 +13,5 @@ extern "C" __attribute__((visibility("default"))) const ju_jit_table* ju_jit_fun
   void* const functions = jitunwind::open_above("ju_jit_functions");
   return functions != nullptr ? reinterpret_cast<ju_jit_functions_t*>(functions)(version) : nullptr;
 }
+
+[[gnu::constructor]] static void come() noexcept { jitunwind::jit_header::come_to_those_that_wait(ju_jit_functions); }

@@ -1,8 +1,14 @@
 /* A JIT compiler that has jitunwind_jit.h and nothing else of this project. Its first argument says what it does; it
    prints what came of it. C99 and C++17; x86-64. */
-#include "announcer.h"
-
 #include <dlfcn.h>
+
+/* The header's calls of the dynamic linker. */
+static int searches;
+static void* counted_dlopen(const char* path, int how) { return ++searches, dlopen(path, how); }
+#define dlopen counted_dlopen
+#include "announcer.h"
+#undef dlopen
+
 #include <execinfo.h>
 #include <pthread.h>
 #include <signal.h>
@@ -277,6 +283,18 @@ static void announce_in_handlers(void) {
   printf("200 handlers: %s refused, %d wrong\n", refused_in_handlers > 0 ? "some" : "none", (int)wrong_in_handlers);
 }
 
+/* Who waits for a library looks for one once: a child that was forked while another thread of its parent is in dlopen()
+   has the dynamic linker's data in the middle of a change. */
+static void announce_again(void) {
+  ju_jit_known* known = announced(made_code(), "first");
+  printf("searches: %s\n", searches != 0 ? "some" : "none");
+  searches = 0;
+  tell("taken back", ju_jit_take_back(known, NULL));
+  known = announced(made_code(), "second");
+  tell("taken back", ju_jit_take_back(known, NULL));
+  printf("searches: %s\n", searches != 0 ? "some" : "none");
+}
+
 /* Announces and takes back while the library comes; returns code that is announced at the end. */
 static void* announce_often(void* done) {
   unsigned char* const code = made_code();
@@ -355,6 +373,7 @@ int main(int argc, char** argv) {
   if (strcmp(what, "ask_twice") == 0) ask(path), ask(argv[3]), announce_once();
   if (strcmp(what, "late") == 0) come_late(path);
   if (strcmp(what, "keep") == 0) ju_jit_keep(), come_late(path);
+  if (strcmp(what, "again") == 0) announce_again();
   if (strcmp(what, "fill") == 0) fill(path);
   if (strcmp(what, "mistakes") == 0) make_mistakes();
   if (strcmp(what, "section") == 0) announce_section();

@@ -165,7 +165,7 @@ typedef struct ju_jit_state {
   const ju_jit_table* library; /* null: none yet */
   ju_jit_slot* slots;          /* null: nothing was kept yet */
   size_t mapped, lost, refused, turn;
-  int keeps, is_told, refusal;
+  int keeps, is_told, refusal; /* keeps: 1; 2 from the begin of a search on, after which a library brings itself */
 } ju_jit_state;
 extern JU_JIT_ONCE ju_jit_state ju_jit_object;
 JU_JIT_ONCE __thread volatile int ju_jit_looks = 0; /* whether this thread looks: its handlers must not do so, too */
@@ -173,7 +173,7 @@ JU_JIT_ONCE __thread volatile int ju_jit_looks = 0; /* whether this thread looks
    find). Hands it what was kept. JU_JIT_OK: one serves this object. Waits for the dynamic linker's lock. */
 JU_JIT_ONCE int ju_jit_look(const char* path, ju_jit_error* error);
 /* Keeps announcements from now on, if there is no library: 4096 at a time, and 4 MiB of those with more than some 400
-   bytes of marks, lines and names. Each one then looks for a loaded library again. */
+   bytes of marks, lines and names. The next one looks for a loaded library again. */
 JU_JIT_ONCE void ju_jit_keep(void);
 /* A result's meaning, in a sentence; never null. */
 JU_JIT_ONCE const char* ju_jit_text(int code);
@@ -241,8 +241,7 @@ static inline int ju_jit_release(const void* start, ju_jit_error* error) { JU_JI
 #else /* programs of strict C are not told */
 #define JU_JIT_MAP (MAP_PRIVATE | 0x20)
 #endif
-/* Only programs with _GNU_SOURCE have a declaration of it. */
-extern char* ju_jit_environment(const char* name) __asm__("secure_getenv");
+extern char* ju_jit_environment(const char* name) __asm__("secure_getenv"); /* declared with _GNU_SOURCE alone */
 
 /* An announcement that is kept. `holder` is 0: free; taken: a thread works on it; waits: `copy` is the announcement;
    else the ju_jit_known of the library. There is no lock, which handlers and children of fork() could find held. */
@@ -375,9 +374,10 @@ static inline int ju_jit_give_up_slot(ju_jit_slot* slot, size_t use, ju_jit_erro
   ju_jit_free_slot(slot, result == JU_JIT_IN_HANDLER ? holder : 0);
   return result;
 }
-/* The library, if there is one or if it is found now. */
+/* The library, if there is one or if it is found now. A library that comes after the search brings itself. */
 static inline const ju_jit_table* ju_jit_found(void) {
-  if (JU_JIT_LOAD(ju_jit_object.library) == NULL && !ju_jit_looks) (void)ju_jit_look(NULL, NULL);
+  if (JU_JIT_LOAD(ju_jit_object.library) == NULL && JU_JIT_LOAD(ju_jit_object.keeps) != 2 && !ju_jit_looks)
+    (void)ju_jit_look(NULL, NULL);
   return JU_JIT_LOAD(ju_jit_object.library);
 }
 static inline int ju_jit_slow_announce(const ju_jit_code* code, ju_jit_known** known, ju_jit_error* error) {
@@ -478,7 +478,7 @@ JU_JIT_ONCE int ju_jit_look(const char* path, ju_jit_error* error) {
   if (word != NULL && strcmp(word, "late") == 0) ju_jit_keep();
   const int is_off = word != NULL && strcmp(word, "0") == 0;
   if (word != NULL && (*word == '\0' || strcmp(word, "late") == 0 || JU_JIT_LOAD(ju_jit_object.is_told))) word = NULL;
-  if (is_off) JU_JIT_STORE(ju_jit_object.keeps, 0);
+  if (is_off || JU_JIT_LOAD(ju_jit_object.keeps)) JU_JIT_STORE(ju_jit_object.keeps, is_off ? 0 : 2);
   ju_jit_looks = 1;
   const int result = is_off ? ju_jit_fail(&why, JU_JIT_SWITCHED_OFF, NULL) : ju_jit_search(path, word, &why);
   ju_jit_looks = 0;
