@@ -141,7 +141,7 @@ install(CODE [[
 get_property(links GLOBAL PROPERTY jitunwind_links)
 list(REMOVE_DUPLICATES links)
 set(static_packages Threads)
-set(static_flags -pthread ${jitunwind_archive_needs})
+set(static_flags -Wl,--eh-frame-hdr -pthread ${jitunwind_archive_needs})
 foreach(link IN LISTS links)
   string(REGEX REPLACE "::.*" "" package ${link})
   list(APPEND static_packages ${package})

@@ -98,8 +98,8 @@ ju_status ju_batch_new(ju_batch** batch, ju_error* error);
     number of the item with a bad argument. */
 ju_status ju_batch_register(ju_batch* batch, const ju_description* const* descriptions, const ju_code* codes,
                             size_t count, ju_error* error);
-/** Moves a registration into a batch; its handle is void afterwards. Errors: out_of_memory, after which the caller
-    still owns it. */
+/** Moves a registration into a batch. Its handle is void afterwards: only the batch cancels it. Errors: out_of_memory,
+    after which the caller still owns it. */
 ju_status ju_batch_add(ju_batch* batch, ju_registration* registration, ju_error* error);
 /** Number of registrations in a batch; 0 for a bad handle. */
 size_t ju_batch_size(const ju_batch* batch);
