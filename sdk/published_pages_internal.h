@@ -32,8 +32,8 @@ Result<PagesKind> may_be_laid_over(const Mapping& mapping, bool is_alone) noexce
 class PublishedPages {
  public:
   /// Makes the file of whole pages of this process, at most k_most_bytes of them. `procedures`: the code of registered
-  /// procedures which begin there, in ascending order without overlaps; each gets its name and its call frame
-  /// information as they are now. `mappings` are those of this process. Errors: io (no folder serves, or the program
+  /// procedures, or parts of it, cut to the pages, in ascending order without overlaps; each gets its name and its call
+  /// frame information as they are now. `mappings` are those of this process. Errors: io (no folder serves, or the program
   /// changed its identity when it was executed), out_of_memory (no room for the tables within 2 GiB behind the code),
   /// invalid_argument (files are not made for this CPU). Throws std::bad_alloc.
   static Result<PublishedPages> make(const AddrRange& pages, std::span<const AddrRange> procedures,
@@ -56,8 +56,10 @@ class PublishedPages {
   std::size_t functions() const noexcept;             ///< that are not withdrawn
   const std::optional<Error>& lack() const noexcept;  ///< the first reason why not all is there that was made
 
-  /// Others do not know the procedure any more. Unknown ones are ignored.
-  void withdraw(Addr begin) noexcept;
+  /// Whether it has this code, cut to the pages, as one of `procedures`.
+  bool has(const AddrRange& code) const noexcept;
+  /// Others do not know that any more. Unknown ones are ignored.
+  void withdraw(const AddrRange& code) noexcept;
   void withdraw_all() noexcept;
   /// The file stays mapped.
   void remove_file() noexcept;

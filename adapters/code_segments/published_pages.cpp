@@ -162,7 +162,7 @@ class PublishedPages::Pages {
   }
 
   void enter(const AddrRange& code, const Line& name) {
-    const auto offset = [&](Addr at) { return static_cast<std::size_t>(std::min(at, pages.end) - pages.begin); };
+    const auto offset = [&](Addr at) { return static_cast<std::size_t>(at - pages.begin); };
     const Error no_room{ErrorCode::too_deep, code.begin, "the file's tables have no room for it"};
     const auto index = segment.append_at(offset(code.begin), offset(code.end), {});
     if (!index) return lacks(no_room);
@@ -193,6 +193,20 @@ class PublishedPages::Pages {
   }
   void forget_kept_tables() noexcept { kept_.clear(); }
   ~Pages() { name_kept_tables(); }
+
+  /// The function of this code, cut to the pages.
+  std::optional<Segment::Index> find(const AddrRange& code) const noexcept {
+    const Addr begin = std::max(code.begin, pages.begin);
+    if (!segment.is_published() || begin >= std::min(code.end, pages.end)) return std::nullopt;
+    const auto index = segment.find(begin);
+    return index && segment[*index].state == Segment::Function::State::committed ? index : std::nullopt;
+  }
+  void withdraw(Segment::Index index) noexcept {
+    name_kept_tables();
+    segment.withdraw(index);
+    segment[index].state = Segment::Function::State::empty;
+    --segment.live;
+  }
 
   /// The file that was made.
   bool is(const ReadableFile& file) const noexcept {
@@ -307,20 +321,14 @@ const std::string& PublishedPages::path() const noexcept { return it_->segment.m
 const std::optional<Error>& PublishedPages::lack() const noexcept { return it_->lack; }
 std::size_t PublishedPages::functions() const noexcept { return it_->segment.live; }
 
-void PublishedPages::withdraw(Addr begin) noexcept {
-  Segment& segment = it_->segment;
-  if (!segment.is_published() || !it_->pages.contains(begin)) return;
-  const auto index = segment.find(begin);
-  if (!index || segment[*index].state != Segment::Function::State::committed) return;
-  it_->name_kept_tables();
-  segment.withdraw(*index);
-  segment[*index].state = Segment::Function::State::empty;
-  --segment.live;
+bool PublishedPages::has(const AddrRange& code) const noexcept { return it_->find(code).has_value(); }
+void PublishedPages::withdraw(const AddrRange& code) noexcept {
+  if (const auto index = it_->find(code)) it_->withdraw(*index);
 }
 
 void PublishedPages::withdraw_all() noexcept {
-  Segment& segment = it_->segment;
-  for (Segment::Index i = 0; segment.is_published() && i < segment.count(); ++i) withdraw(segment.start(segment[i]));
+  for (Segment::Index i = 0; functions() != 0 && i < it_->segment.count(); ++i)
+    if (it_->segment[i].state == Segment::Function::State::committed) it_->withdraw(i);
 }
 
 void PublishedPages::remove_file() noexcept { it_->segment.memory().remove_file(); }

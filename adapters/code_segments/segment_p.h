@@ -216,6 +216,7 @@ class Segment {
   /// there or behind it is published.
   std::optional<Index> take_entry(Index room, Addr start) noexcept;
   Function& operator[](Index index) noexcept { return functions_[index]; }
+  const Function& operator[](Index index) const noexcept { return functions_[index]; }
   std::size_t count() const noexcept { return functions_.size(); }
   std::size_t rooms() const noexcept { return rooms_; }
   /// Whether so many functions may have room for their tables, and whether those of this room may.

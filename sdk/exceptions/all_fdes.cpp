@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -52,6 +53,8 @@ void encode_fdes(AddrRange code, FdeReceiver& receiver) {
       at += unit;
       continue;
     }
+    if (info.range.begin < code.begin) info.handler = 0;  // its data count from the procedure's begin
+    info.range = {std::max(info.range.begin, code.begin), std::min(info.range.end, code.end)};
     at = info.range.end;
     if (const Status encoded = encode_whole(info, receiver.place(), buffer); !encoded) {
       receiver.refused({encoded.error().code, info.range.begin, encoded.error().what});

@@ -1,4 +1,5 @@
 #include <pthread.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <array>
@@ -33,6 +34,8 @@ constexpr std::size_t k_most_known = std::size_t{1} << 18;
 Addr page_begin(Addr at) noexcept { return at & ~(static_cast<Addr>(::getpagesize()) - 1); }
 Addr page_end(Addr at) noexcept { return page_begin(at + static_cast<Addr>(::getpagesize()) - 1); }
 
+bool overlap(const AddrRange& a, const AddrRange& b) noexcept { return a.begin < b.end && b.begin < a.end; }
+
 /// A registered procedure.
 struct Known {
   AddrRange code{};
@@ -40,6 +43,7 @@ struct Known {
   std::int64_t due = 0;  // may be published from then on
   unsigned tries = 0;    // that failed
   bool is_published = false;
+  bool is_new = true;  // it was not there when a file of its pages was made
 };
 struct Candidate {
   const unw_dyn_info_t* info;
@@ -59,8 +63,7 @@ constinit std::atomic<std::size_t> slots_used{0};
 bool are_published(const AddrRange& pages) noexcept {
   const std::size_t used = slots_used.load(std::memory_order_acquire);
   return std::any_of(slots.begin(), slots.begin() + static_cast<std::ptrdiff_t>(used), [&](const Slot& slot) {
-    return slot.begin.load(std::memory_order_relaxed) < pages.end &&
-           slot.end.load(std::memory_order_relaxed) > pages.begin;
+    return overlap({slot.begin.load(std::memory_order_relaxed), slot.end.load(std::memory_order_relaxed)}, pages);
   });
 }
 
@@ -90,7 +93,7 @@ class Publisher final : public RegistryObserver {
   struct Cluster {
     std::span<const Candidate> code;
     AddrRange pages;
-    bool is_ready;  ///< all of it is old enough, and some is not published
+    bool is_ready;
   };
   using Here = std::lock_guard<ForkableLock>;
 
@@ -99,11 +102,14 @@ class Publisher final : public RegistryObserver {
   void withdraw_files_over(const AddrRange& pages) noexcept;
   Candidates candidates(std::int64_t at);
   static Cluster first_cluster(std::span<const Candidate> all, std::int64_t at) noexcept;
+  std::size_t publish_parts(const Cluster& whole, std::int64_t at);
+  bool publish_part(const Cluster& part, const Mappings& mappings, std::size_t& made, std::optional<Error>& lack);
+  bool has_file(const Cluster& run) noexcept;
   Status publish(const Cluster& run);
   PublishedPages* enter(std::span<const Candidate> run, PublishedPages&& made);
   void take_out(Files::iterator file, Files& into) noexcept;
   void note(const Error& why) noexcept;
-  void refuse(std::span<const Candidate> run, std::int64_t at, const Error& why) noexcept;
+  void try_later(std::span<const Candidate> run, std::int64_t at, bool has_progress) noexcept;
   void drop_unused() noexcept;
 
   std::unordered_map<const unw_dyn_info_t*, Known> known_;
@@ -127,7 +133,7 @@ void Publisher::registered(std::span<const RegisteredProcedure> procedures) noex
       if (hold.info() == nullptr) continue;
       if (known_.size() >= k_most_known) throw std::bad_alloc();
       known_.try_emplace(procedure.info,
-                         Known{{hold.info()->start_ip, hold.info()->end_ip}, procedure.key, due, 0, false});
+                         Known{{hold.info()->start_ip, hold.info()->end_ip}, procedure.key, due, 0, false, true});
     }
   } catch (const std::bad_alloc&) {
     ++refused_, latest_refusal_ = {ErrorCode::out_of_memory, 0, "too many procedures to publish them all"};
@@ -136,8 +142,8 @@ void Publisher::registered(std::span<const RegisteredProcedure> procedures) noex
 }
 
 void Publisher::withdraw(const Known& known) noexcept {
-  const auto file = first_over(known.code);
-  if (file != files_.end()) file->second.pages.withdraw(known.code.begin);
+  for (auto file = first_over(known.code); file != files_.end() && file->first < known.code.end; ++file)
+    file->second.pages.withdraw(known.code);
 }
 
 void Publisher::cancelled(std::span<unw_dyn_info_t* const> procedures) noexcept {
@@ -145,7 +151,7 @@ void Publisher::cancelled(std::span<unw_dyn_info_t* const> procedures) noexcept 
   for (const unw_dyn_info_t* info : procedures) {
     const auto known = known_.find(info);
     if (known == known_.end()) continue;
-    if (known->second.is_published) withdraw(known->second);
+    withdraw(known->second);
     known_.erase(known);
   }
 }
@@ -154,7 +160,7 @@ void Publisher::retired() noexcept {
   const Here here(lock);
   std::erase_if(known_, [&](const auto& entry) {
     if (still_registered(entry.second.key)) return false;
-    if (entry.second.is_published) withdraw(entry.second);
+    withdraw(entry.second);
     return true;
   });
 }
@@ -171,7 +177,7 @@ void Publisher::withdraw_files_over(const AddrRange& pages) noexcept {
     const AddrRange gone = file->second.pages.pages();
     file->second.pages.withdraw_all();
     for (auto& [info, known] : known_)
-      if (gone.contains(known.code.begin)) known.is_published = false;
+      if (overlap(gone, known.code)) known.is_published = false;
     due_ = 0;
   }
 }
@@ -200,19 +206,20 @@ Candidates Publisher::candidates(std::int64_t at) {
   return all;
 }
 
+/// Whether all of it is old enough, and some is not published.
+bool are_ready(std::span<const Candidate> code, std::int64_t at) noexcept {
+  return std::ranges::all_of(code, [&](const Candidate& c) { return c.known.is_published || c.known.due <= at; }) &&
+         std::ranges::any_of(code, [](const Candidate& c) { return !c.known.is_published; });
+}
+
 /// Code that shares pages.
 Publisher::Cluster Publisher::first_cluster(std::span<const Candidate> all, std::int64_t at) noexcept {
-  Cluster cluster{{}, {page_begin(all.front().known.code.begin), page_end(all.front().known.code.end)}, true};
-  bool is_new = false;
+  Cluster cluster{{}, {page_begin(all.front().known.code.begin), page_end(all.front().known.code.end)}, false};
   std::size_t count = 0;
-  for (; count < all.size() && all[count].known.code.begin < cluster.pages.end; ++count) {
-    const Known& known = all[count].known;
-    cluster.pages.end = std::max(cluster.pages.end, page_end(known.code.end));
-    cluster.is_ready = cluster.is_ready && (known.is_published || known.due <= at);
-    is_new = is_new || !known.is_published;
-  }
+  for (; count < all.size() && all[count].known.code.begin < cluster.pages.end; ++count)
+    cluster.pages.end = std::max(cluster.pages.end, page_end(all[count].known.code.end));
   cluster.code = all.first(count);
-  cluster.is_ready = cluster.is_ready && is_new;
+  cluster.is_ready = are_ready(cluster.code, at);
   return cluster;
 }
 
@@ -224,6 +231,10 @@ std::size_t Publisher::look(std::int64_t at) {
   while (!rest.empty()) {
     Cluster run = first_cluster(rest, at);
     rest = rest.subspan(run.code.size());
+    if (run.pages.size() > PublishedPages::k_most_bytes) {
+      made += publish_parts(run, at);
+      continue;
+    }
     while (run.is_ready && !rest.empty()) {
       const Cluster next = first_cluster(rest, at);
       if (!next.is_ready || next.pages.begin != run.pages.end ||
@@ -234,10 +245,12 @@ std::size_t Publisher::look(std::int64_t at) {
       rest = rest.subspan(next.code.size());
     }
     if (!run.is_ready) continue;
-    if (const Status published = publish(run); published)
+    if (const Status published = publish(run); published) {
       ++made;
-    else
-      refuse(run.code, at, published.error());
+    } else {
+      note(published.error());
+      try_later(run.code, at, false);
+    }
   }
   drop_unused();
   return made;
@@ -258,25 +271,102 @@ Result<PagesKind> may_be_laid_over(const Mappings& mappings, const AddrRange& pa
   return *kind;
 }
 
+/// The pages of some that a file may be laid over, in pieces that are mapped in one way each.
+std::vector<AddrRange> pieces_of(const AddrRange& pages, const Mappings& mappings) {
+  std::vector<AddrRange> pieces;
+  std::optional<PagesKind> kind;  // of the last piece, if it ends here
+  for (Addr at = pages.begin, end = 0; at < pages.end; at = end) {
+    const Mapping* const mapping = mappings.find(at);
+    end = mapping == nullptr ? page_end(at + 1) : std::min(mapping->range.end, pages.end);
+    const auto here = may_be_laid_over(mapping == nullptr ? Mapping{} : *mapping, !has_forked.load());
+    if (here && kind == *here)
+      pieces.back().end = end;
+    else if (here)
+      pieces.push_back({at, end});
+    kind = here ? std::optional(*here) : std::nullopt;
+  }
+  return pieces;
+}
+
+/// Whether any of them is in memory, if the kernel says so. Precondition: they are not too many for a file.
+bool are_used(const AddrRange& pages) noexcept {
+  std::array<unsigned char, PublishedPages::k_most_bytes / 4096> used{};
+  return ::mincore(pointer_to(pages.begin), static_cast<std::size_t>(pages.size()), used.data()) != 0 ||
+         std::ranges::any_of(used, [](unsigned char page) { return (page & 1) != 0; });
+}
+
 /// Newer procedures hide older ones of the same code.
-std::vector<AddrRange> code_of(std::span<const Candidate> run) {
+std::vector<AddrRange> code_of(const AddrRange& pages, std::span<const Candidate> run) {
   std::vector<AddrRange> code;
   for (const Candidate& candidate : run) {
-    const AddrRange& range = candidate.known.code;
+    const AddrRange& whole = candidate.known.code;
+    if (!overlap(whole, pages)) continue;
+    const AddrRange range{std::max(whole.begin, pages.begin), std::min(whole.end, pages.end)};
     if (!code.empty() && code.back().begin == range.begin) code.pop_back();
     if (code.empty() || code.back().end <= range.begin) code.push_back(range);
   }
   return code;
 }
 
+/// Publishes code of one procedure, or of pages that procedures share, that is too large for one file. Its parts have a
+/// file each, once they are in memory: files of memory that nobody has written to would only fill the disk.
+std::size_t Publisher::publish_parts(const Cluster& whole, std::int64_t at) {
+  constexpr Addr k_size = PublishedPages::k_most_bytes;
+  std::size_t made = 0;
+  std::optional<Error> lack;
+  Candidates later;
+  const Mappings mappings = ProcessFolder::own().mappings();
+  std::span<const Candidate> rest = whole.code;
+  auto behind = rest.begin(), behind_later = rest.begin();
+  for (AddrRange part{whole.pages.begin, 0}; part.begin < whole.pages.end; part.begin = part.end) {
+    part.end = std::min(whole.pages.end, (part.begin / k_size + 1) * k_size);
+    while (!rest.empty() && rest.front().known.code.end <= part.begin) rest = rest.subspan(1);
+    while (behind != whole.code.end() && behind->known.code.begin < part.end) ++behind;
+    const std::span here(rest.begin(), std::max(rest.begin(), behind));
+    if (!are_ready(here, at) || publish_part({here, part, true}, mappings, made, lack)) continue;
+    later.insert(later.end(), std::max(here.begin(), behind_later), here.end());
+    behind_later = here.end();
+  }
+  if (lack) note(*lack);
+  try_later(later, at, made != 0);
+  return made;
+}
+
+/// Whether all of it has files then.
+bool Publisher::publish_part(const Cluster& part, const Mappings& mappings, std::size_t& made,
+                             std::optional<Error>& lack) {
+  const std::vector<AddrRange> pieces = pieces_of(part.pages, mappings);
+  if (pieces.empty()) lack = may_be_laid_over(mappings, part.pages).error();
+  bool is_whole = !pieces.empty();
+  for (const AddrRange& pages : pieces) {
+    const Cluster piece{part.code, pages, true};
+    if (has_file(piece)) continue;
+    is_whole = is_whole && are_used(pages);
+    if (!are_used(pages)) continue;
+    if (const Status published = publish(piece); published)
+      ++made;
+    else
+      is_whole = false, lack = published.error();
+  }
+  return is_whole;
+}
+
+/// Whether a file has these pages, and all of this code that is not new.
+bool Publisher::has_file(const Cluster& run) noexcept {
+  const std::vector<AddrRange> code = code_of(run.pages, run.code);
+  const Here here(lock);
+  const auto file = files_.find(run.pages.begin);
+  if (file == files_.end() || file->second.pages.pages().end != run.pages.end) return code.empty();
+  return std::ranges::none_of(run.code, [](const Candidate& candidate) { return candidate.known.is_new; }) &&
+         std::ranges::all_of(code, [&](const AddrRange& range) { return file->second.pages.has(range); });
+}
+
 Status Publisher::publish(const Cluster& run) {
   const Error changed{ErrorCode::not_registered, run.pages.begin, "the code changes just now"};
-  if (run.pages.size() > PublishedPages::k_most_bytes)
-    return Error{ErrorCode::e_range, run.pages.begin, "a procedure or pages that procedures share are too large"};
   if (!are_mapping_calls_heard()) return Error{ErrorCode::io, 0, "calls of mprotect do not reach this library"};
   const Mappings mappings = ProcessFolder::own().mappings();
   if (const auto may = may_be_laid_over(mappings, run.pages); !may) return may.error();
-  Result<PublishedPages> made = PublishedPages::make(run.pages, code_of(run.code), mappings);
+  Result<PublishedPages> made = PublishedPages::make(run.pages, code_of(run.pages, run.code), mappings);
   if (!made) return made.error();
   PublishedPages* const entered = enter(run.code, std::move(*made));
   if (entered == nullptr) return changed;
@@ -316,7 +406,11 @@ PublishedPages* Publisher::enter(std::span<const Candidate> run, PublishedPages&
   const AddrRange pages = made.pages();
   withdraw_files_over(pages);
   for (auto file = first_over(pages); file != files_.end(); file = first_over(pages)) take_out(file, old);
-  for (const Candidate& candidate : run) known_.find(candidate.info)->second.is_published = true;
+  for (const Candidate& candidate : run) {
+    Known& known = known_.find(candidate.info)->second;
+    known.is_new = false;
+    known.is_published = pages.begin <= known.code.begin && known.code.end <= pages.end;
+  }
   slot->begin.store(pages.begin, std::memory_order_relaxed);
   slot->end.store(pages.end, std::memory_order_relaxed);
   const auto behind = static_cast<std::size_t>(slot - slots.begin()) + 1;
@@ -347,13 +441,13 @@ void Publisher::note(const Error& why) noexcept {
   ++refused_, latest_refusal_ = why;
 }
 
-void Publisher::refuse(std::span<const Candidate> run, std::int64_t at, const Error& why) noexcept {
-  note(why);
+void Publisher::try_later(std::span<const Candidate> run, std::int64_t at, bool has_progress) noexcept {
   const Here here(lock);
   for (const Candidate& candidate : run) {
     const auto known = known_.find(candidate.info);
     if (known == known_.end()) continue;
     known->second.is_published = false;
+    if (has_progress) known->second.tries = 0;
     known->second.due = at + (k_age << std::min(known->second.tries, k_most_doublings));
     ++known->second.tries;
     due_ = std::min(due_, known->second.due);
