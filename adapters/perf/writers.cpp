@@ -127,7 +127,7 @@ bool is_own(const struct stat& status) noexcept {
 }  // namespace
 
 std::string perf_name(std::string_view name) {
-  if (name.empty()) return std::string(k_nameless);
+  if (name.empty()) return "[jit]";
   std::string text(name);
   const auto is_control = [](unsigned char byte) { return byte < 0x20 || byte == 0x7f; };
   std::replace_if(text.begin(), text.end(), is_control, '?');
@@ -141,7 +141,8 @@ Status MapWriter::open(std::uint64_t most_bytes) {
 Status MapWriter::write(const CopiedProcedure& code) {
   std::array<char, 40> numbers;
   const int size =
-      std::snprintf(numbers.data(), numbers.size(), "%" PRIx64 " %" PRIx64 " ", code.code.begin, code.code.size());
+      std::snprintf(numbers.data(), numbers.size(), "%c%" PRIx64 " %c%" PRIx64 " ", k_own_digit, code.code.begin,
+                    k_own_digit, code.code.size());
   std::string name = perf_name(code.name) + "\n";
   const std::array<iovec, 2> line{iovec{numbers.data(), static_cast<std::size_t>(size)}, {name.data(), name.size()}};
   return file_.append(line);

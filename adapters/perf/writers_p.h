@@ -61,7 +61,7 @@ class OutputFile {
 
 // The writers.
 
-/// A name as files have it: control characters would end a line, or be obeyed by a terminal. k_nameless without one.
+/// A name as files have it: control characters would end a line, or be obeyed by a terminal. "[jit]" without one.
 std::string perf_name(std::string_view name);
 
 /// /tmp/perf-PID.map: perf and others look for it there, in the process's own root and namespace. Several may write one

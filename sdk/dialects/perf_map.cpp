@@ -22,11 +22,15 @@ bool take_number(std::string_view& line, std::uint64_t& out) noexcept {
 }  // namespace
 
 bool parse_perf_map_line(std::string_view line, NamedCode& out) noexcept {
+  const auto is_own = [&] { return line.size() > 1 && line[0] == k_own_digit && line[1] != '0' && line[1] != 'x'; };
   std::uint64_t start = 0;
   std::uint64_t size = 0;
-  if (!take_number(line, start) || !take_number(line, size)) return false;
+  const bool has_own_start = is_own();
+  if (!take_number(line, start)) return false;
+  const bool has_own_size = is_own();
+  if (!take_number(line, size)) return false;
   if (size == 0 || start + size < start) return false;
-  out = {{start, start + size}, line.substr(0, line.find('\0'))};
+  out = {{start, start + size}, line.substr(0, line.find('\0')), has_own_start && has_own_size};
   return !out.name.empty();
 }
 

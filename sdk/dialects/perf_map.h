@@ -16,10 +16,11 @@ namespace jitunwind {
 struct NamedCode {
   AddrRange code{};
   std::string_view name{};  ///< any bytes but NUL and line feed; valid during the call
+  bool is_own = false;      ///< this library has written it (attach_perf())
 };
 
-/// The name of code without one in a map that this library writes (attach_perf()).
-inline constexpr std::string_view k_nameless = "[jit]";
+/// This library writes a zero in front of both numbers. Other readers pass over it, and no other writer puts it there.
+inline constexpr char k_own_digit = '0';
 
 /// Reads a map as it grows, in pieces of any size. A line counts once its line feed has come. Lines of another form are
 /// skipped and counted. Not thread-safe; allocates as much as one line takes.

@@ -40,6 +40,16 @@ TEST(PerfMap, IsReadInPiecesOfAnySize) {
   for (std::size_t size = 1; size <= text.size(); ++size) EXPECT_EQ(read_in_pieces(text, size), expected) << size;
 }
 
+TEST(PerfMap, TellsTheLinesOfThisLibrary) {
+  const auto is_own = [](std::string_view line) {
+    NamedCode said;
+    return parse_perf_map_line(line, said) && said.is_own;
+  };
+  EXPECT_TRUE(is_own("07f00 040 own"));
+  for (const char* others : {"7f00 40 a", "0x7f00 0x40 a", "07f00 40 a", "7f00 040 a", "0000000000007f00 00000040 a"})
+    EXPECT_FALSE(is_own(others)) << others;
+}
+
 TEST(PerfMap, PassesByWhatIsNoLine) {
   std::size_t passed_by = 0;
   const std::string text =

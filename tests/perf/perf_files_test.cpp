@@ -234,6 +234,22 @@ TEST(PerfFiles, AreNotHeard) {
   listen(0);
 }
 
+/// The thread would hear the name of code that is gone from perf's map, which would then have one more line.
+TEST(PerfFiles, AreNotHeardOfCodeThatIsGone) {
+  const ExecutableCopy code(calling_frame());
+  const auto begin = reinterpret_cast<std::uintptr_t>(code.begin());
+  const AttachedPerf perf;
+  { const Registration gone = registered(begin + 0x100, "gone"); }
+  std::ofstream(perf.map(), std::ios::app) << std::hex << begin << " 8 of an engine\n";
+  listen(static_cast<std::uint32_t>(Dialect::maps));
+  for (int i = 0; i != 1000 && listen_status().names == 0; ++i) ::usleep(10'000);
+  for (int i = 0; i != 5; ++i) ::usleep(10'000);
+  EXPECT_EQ(names_of(lines_of_map(perf.map())), (std::vector<std::string>{"gone", "of an engine", "of an engine"}));
+  EXPECT_EQ(listen_status().names, 1u);
+  say_gone(Dialect::maps, {begin, begin + 8});
+  listen(0);
+}
+
 /// Frames that an engine announces are written, and what is written of them is no further announcement.
 TEST(PerfFiles, HaveWhatIsHeardOnce) {
   const ExecutableCopy code(calling_frame());

@@ -105,7 +105,7 @@ MapFollower::MapFollower() : file_("/tmp/perf-" + std::to_string(::getpid()) + "
 void MapFollower::look(uid_t owner) {
   const auto take = [this](std::span<const std::byte> piece) {
     reader_.read({reinterpret_cast<const char*>(piece.data()), piece.size()}, [](const NamedCode& said) {
-      if (said.name != k_nameless) name_code(said.code, said.name);
+      if (!said.is_own) name_code(said.code, said.name);
     });
   };
   (void)file_.read(~std::uint64_t{0}, owner, take, [this] { reader_.restart(); });
