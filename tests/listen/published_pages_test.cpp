@@ -29,6 +29,7 @@
 #include "number_code.h"
 #include "tests/support/allowed_calls.h"
 #include "tests/support/command.h"
+#include "tests/support/jit_frame.h"
 
 namespace {
 
@@ -334,6 +335,89 @@ TEST_F(Published, UnmappingPagesWithdrawsTheFile) {
   EXPECT_EQ(published(), 2u);
   EXPECT_NE(pages.file(2), before);
   EXPECT_EQ(pages.call(2), 0u);
+}
+
+// Code that is too large for one file has a file for each part, which begins at a multiple of this.
+constexpr std::size_t k_part = PublishedPages::k_most_bytes;
+
+std::size_t parts_of(const AddrRange& code) {
+  return static_cast<std::size_t>((code.end - 1) / k_part - code.begin / k_part + 1);
+}
+
+/// The augmentations of the call frame information of each file, by address.
+std::vector<std::string> fdes_of(const JitPages& pages) {
+  std::vector<std::string> all;
+  std::string last;
+  for (std::size_t page = 0; page * k_page < pages.pages().size(); ++page) {
+    const std::string file = pages.file(page);
+    if (std::exchange(last, file) == file) continue;
+    std::string cie;
+    for (const std::string& line : lines_of(run("readelf -wF " + file).text)) {
+      if (line.find(" CIE ") != line.npos) cie = line.substr(line.find('"'));
+      if (line.find(" FDE ") != line.npos && !line.ends_with("..0000000000000000")) all.push_back(cie);
+    }
+  }
+  return all;
+}
+
+TEST_F(Published, CodeThatIsTooLargeForAFileHasSeveral) {
+  const JitPages pages(3 * k_part / k_page);
+  const Addr personality = reinterpret_cast<std::uintptr_t>(&::abort);
+  const auto description =
+      host::describe("large").row_at(0, host_row("cfa=SP+16 ra=[cfa-8]")).personality(personality).build();
+  ASSERT_TRUE(description);
+  auto registered = register_code(*description, pages.begin(), 3 * k_part);
+  ASSERT_TRUE(registered);
+  const std::size_t parts = parts_of(pages.pages());
+  EXPECT_EQ(publish_all_code(), parts);
+  EXPECT_EQ(published(), parts);
+  EXPECT_EQ(publish_all_code(), 0u);
+  const std::vector<std::string> fdes = fdes_of(pages);
+  ASSERT_EQ(fdes.size(), parts);
+  EXPECT_TRUE(fdes[0].starts_with("\"zPR\"")) << fdes[0];
+  for (std::size_t i = 1; i < parts; ++i) EXPECT_TRUE(fdes[i].starts_with("\"zR\"")) << fdes[i];
+  for (std::size_t page = 0; page < 3 * k_part / k_page; page += 100) EXPECT_EQ(pages.call(page), 0u);
+  EXPECT_TRUE(registered->cancel());
+  EXPECT_EQ(published(), 0u);
+}
+
+TEST_F(Published, PartsThatNobodyHasWrittenToHaveNoFile) {
+  const std::size_t count = 4 * k_part / k_page;
+  const JitPages pages(count);
+  const std::size_t first = (k_part - pages.address() % k_part) / k_page, second = first + k_part / k_page;
+  (void)::madvise(pages.begin(), count * k_page, MADV_NOHUGEPAGE);
+  ASSERT_EQ(::madvise(pages.begin(), count * k_page, MADV_DONTNEED), 0);
+  ::mprotect(pages.begin() + (count - 1) * k_page, k_page, PROT_NONE);
+  pages.patch(1, first + 3);
+  say_name(Dialect::itt, pages.pages(), "buffer");
+  EXPECT_EQ(publish_all_code(), 1u);
+  EXPECT_EQ(publish_all_code(), 0u);
+  EXPECT_NE(pages.file(first), "");
+  EXPECT_EQ(pages.file(second), "");
+  pages.patch(1, second + 3);
+  EXPECT_EQ(publish_all_code(), 1u);
+  EXPECT_EQ(published(), 2u);
+}
+
+TEST_F(Published, CodeWithoutGapsIsDividedAmongFiles) {
+  const JitPages pages(2 * k_part / k_page);
+  const Addr size = k_page + 8;
+  std::vector<AddrRange> all, crossing;
+  for (Addr at = pages.address(); at + size <= pages.pages().end; at += size) {
+    all.push_back({at, at + size});
+    if (parts_of(all.back()) == 2) crossing.push_back(all.back());
+    say_name(Dialect::itt, all.back(), "function");
+  }
+  EXPECT_EQ(publish_all_code(), parts_of(pages.pages()));
+  EXPECT_EQ(published(), all.size() + crossing.size());
+  ASSERT_FALSE(crossing.empty());
+  say_gone(Dialect::itt, crossing.front());
+  EXPECT_EQ(published(), all.size() + crossing.size() - 2);
+  EXPECT_EQ(publish_all_code(), 0u);
+  say_name(Dialect::itt, crossing.front(), "anew");
+  EXPECT_EQ(publish_all_code(), 2u);
+  EXPECT_EQ(published(), all.size() + crossing.size());
+  EXPECT_EQ(publish_all_code(), 0u);
 }
 
 #ifdef HAS_MOUNT_NAMESPACES

@@ -109,7 +109,7 @@ class Publisher final : public RegistryObserver {
   PublishedPages* enter(std::span<const Candidate> run, PublishedPages&& made);
   void take_out(Files::iterator file, Files& into) noexcept;
   void note(const Error& why) noexcept;
-  void try_later(std::span<const Candidate> run, std::int64_t at, bool has_progress) noexcept;
+  void try_later(std::span<const Candidate> run, bool has_progress) noexcept;
   void drop_unused() noexcept;
 
   std::unordered_map<const unw_dyn_info_t*, Known> known_;
@@ -249,7 +249,7 @@ std::size_t Publisher::look(std::int64_t at) {
       ++made;
     } else {
       note(published.error());
-      try_later(run.code, at, false);
+      try_later(run.code, false);
     }
   }
   drop_unused();
@@ -328,7 +328,7 @@ std::size_t Publisher::publish_parts(const Cluster& whole, std::int64_t at) {
     behind_later = here.end();
   }
   if (lack) note(*lack);
-  try_later(later, at, made != 0);
+  try_later(later, made != 0);
   return made;
 }
 
@@ -441,14 +441,15 @@ void Publisher::note(const Error& why) noexcept {
   ++refused_, latest_refusal_ = why;
 }
 
-void Publisher::try_later(std::span<const Candidate> run, std::int64_t at, bool has_progress) noexcept {
+void Publisher::try_later(std::span<const Candidate> run, bool has_progress) noexcept {
+  const std::int64_t now = nanoseconds_of(CLOCK_MONOTONIC);
   const Here here(lock);
   for (const Candidate& candidate : run) {
     const auto known = known_.find(candidate.info);
     if (known == known_.end()) continue;
     known->second.is_published = false;
     if (has_progress) known->second.tries = 0;
-    known->second.due = at + (k_age << std::min(known->second.tries, k_most_doublings));
+    known->second.due = now + (k_age << std::min(known->second.tries, k_most_doublings));
     ++known->second.tries;
     due_ = std::min(due_, known->second.due);
   }
