@@ -17,6 +17,13 @@ std::size_t entry_size(const std::byte* entry) noexcept {
   return sizeof length + length;
 }
 
+/// The end of the code at `at`, if it is known by its name alone; 0: it is described, or unknown.
+Addr end_of_named(Addr at) noexcept {
+  const ProcedureHold hold(at);
+  const unw_dyn_info_t* const info = hold.info();
+  return info != nullptr && info->format == UNW_INFO_FORMAT_IP_OFFSET && info->u.rti.table_len == 0 ? info->end_ip : 0;
+}
+
 /// Encodes all rows of the procedure, in a buffer that grows.
 Status encode_whole(const ProcedureInfo& procedure, Addr place, std::vector<std::byte>& buffer) {
   for (Slots slots = Slots::of_words;;) {
@@ -50,7 +57,7 @@ void encode_fdes(AddrRange code, FdeReceiver& receiver) {
     const Found found = dyn_row_source().find_procedure(lookup, info);
     if (!found) return receiver.refused({found.error().code, at, found.error().what});
     if (!*found || !info.range.contains(at)) {
-      at += unit;
+      at = std::max(at + unit, end_of_named(at));
       continue;
     }
     if (info.range.begin < code.begin) info.handler = 0;  // its data count from the procedure's begin

@@ -266,7 +266,7 @@ TEST(PerfFiles, HaveWhatIsHeardOnce) {
   EXPECT_EQ(listen_status().names, 0u);
   const auto begin = reinterpret_cast<std::uintptr_t>(code.begin());
   say_name(Dialect::maps, {begin, begin + code.size()}, "named");
-  for (int i = 0; i != 150; ++i) ::usleep(10'000);
+  for (int i = 0; i != 10; ++i) ::usleep(10'000);
   EXPECT_EQ(names_of(lines_of_map(perf.map())), (std::vector<std::string>{"[jit]", "named"}));
   EXPECT_EQ(loaded_by_dump(perf.dump()).size(), 2u);
   __deregister_frame(section);
