@@ -33,9 +33,9 @@ class PublishedPages {
  public:
   /// Makes the file of whole pages of this process, at most k_most_bytes of them. `procedures`: the code of registered
   /// procedures, or parts of it, cut to the pages, in ascending order without overlaps; each gets its name and its call
-  /// frame information as they are now. `mappings` are those of this process. Errors: io (no folder serves, or the program
-  /// changed its identity when it was executed), out_of_memory (no room for the tables within 2 GiB behind the code),
-  /// invalid_argument (files are not made for this CPU). Throws std::bad_alloc.
+  /// frame information as they are now. `mappings` are those of this process. Errors: io (no folder serves, or the
+  /// program changed its identity when it was executed), out_of_memory (no room for the tables within 2 GiB behind the
+  /// code), invalid_argument (files are not made for this CPU). Throws std::bad_alloc.
   static Result<PublishedPages> make(const AddrRange& pages, std::span<const AddrRange> procedures,
                                      const Mappings& mappings);
   static constexpr std::size_t k_most_bytes = std::size_t{1} << 20;

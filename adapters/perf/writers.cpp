@@ -140,9 +140,8 @@ Status MapWriter::open(std::uint64_t most_bytes) {
 
 Status MapWriter::write(const CopiedProcedure& code) {
   std::array<char, 40> numbers;
-  const int size =
-      std::snprintf(numbers.data(), numbers.size(), "%c%" PRIx64 " %c%" PRIx64 " ", k_own_digit, code.code.begin,
-                    k_own_digit, code.code.size());
+  const int size = std::snprintf(numbers.data(), numbers.size(), "%c%" PRIx64 " %c%" PRIx64 " ", k_own_digit,
+                                 code.code.begin, k_own_digit, code.code.size());
   std::string name = perf_name(code.name) + "\n";
   const std::array<iovec, 2> line{iovec{numbers.data(), static_cast<std::size_t>(size)}, {name.data(), name.size()}};
   return file_.append(line);

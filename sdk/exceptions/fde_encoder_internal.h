@@ -40,9 +40,9 @@ class FdeReceiver {
 };
 
 /// Encodes all that registered procedures describe of `code`, in ascending order: one in table format may have many
-/// FDEs, with gaps between them. Code without a description is left out. What reaches beyond `code` is cut there; the
-/// rest of a procedure has no personality routine. Refused, with e_alias_depth: procedures of
-/// which ALIAS describes more than 4096 instruction units. Throws the receiver's exceptions, and std::bad_alloc.
+/// FDEs, with gaps between them. Code without a description is left out. A procedure that reaches beyond `code` is cut
+/// there, and its rest has no personality routine. Refused, with e_alias_depth: procedures of which ALIAS describes
+/// more than 4096 instruction units. Throws the receiver's exceptions, and std::bad_alloc.
 void encode_fdes(AddrRange code, FdeReceiver& receiver);
 
 }  // namespace jitunwind

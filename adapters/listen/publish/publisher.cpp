@@ -271,23 +271,6 @@ Result<PagesKind> may_be_laid_over(const Mappings& mappings, const AddrRange& pa
   return *kind;
 }
 
-/// The pages of some that a file may be laid over, in pieces that are mapped in one way each.
-std::vector<AddrRange> pieces_of(const AddrRange& pages, const Mappings& mappings) {
-  std::vector<AddrRange> pieces;
-  std::optional<PagesKind> kind;  // of the last piece, if it ends here
-  for (Addr at = pages.begin, end = 0; at < pages.end; at = end) {
-    const Mapping* const mapping = mappings.find(at);
-    end = mapping == nullptr ? page_end(at + 1) : std::min(mapping->range.end, pages.end);
-    const auto here = may_be_laid_over(mapping == nullptr ? Mapping{} : *mapping, !has_forked.load());
-    if (here && kind == *here)
-      pieces.back().end = end;
-    else if (here)
-      pieces.push_back({at, end});
-    kind = here ? std::optional(*here) : std::nullopt;
-  }
-  return pieces;
-}
-
 /// Whether any of them is in memory, if the kernel says so. Precondition: they are not too many for a file.
 bool are_used(const AddrRange& pages) noexcept {
   std::array<unsigned char, PublishedPages::k_most_bytes / 4096> used{};
@@ -332,21 +315,20 @@ std::size_t Publisher::publish_parts(const Cluster& whole, std::int64_t at) {
   return made;
 }
 
-/// Whether all of it has files then.
+/// Publishes pages that are mapped together. Returns whether all have files then.
 bool Publisher::publish_part(const Cluster& part, const Mappings& mappings, std::size_t& made,
                              std::optional<Error>& lack) {
-  const std::vector<AddrRange> pieces = pieces_of(part.pages, mappings);
-  if (pieces.empty()) lack = may_be_laid_over(mappings, part.pages).error();
-  bool is_whole = !pieces.empty();
-  for (const AddrRange& pages : pieces) {
+  bool is_whole = true;
+  for (AddrRange pages{part.pages.begin, 0}; pages.begin < part.pages.end; pages.begin = pages.end) {
+    const Mapping* const mapping = mappings.find(pages.begin);
+    pages.end = mapping == nullptr ? page_end(pages.begin + 1) : std::min(mapping->range.end, part.pages.end);
     const Cluster piece{part.code, pages, true};
     if (has_file(piece)) continue;
-    is_whole = is_whole && are_used(pages);
-    if (!are_used(pages)) continue;
-    if (const Status published = publish(piece); published)
-      ++made;
-    else
-      is_whole = false, lack = published.error();
+    const bool is_used = mapping != nullptr && are_used(pages);
+    const Status published = is_used ? publish(piece) : Status(Done{});
+    made += is_used && published;
+    is_whole = is_whole && is_used && published;
+    if (!published) lack = published.error();
   }
   return is_whole;
 }
