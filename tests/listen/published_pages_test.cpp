@@ -337,6 +337,13 @@ TEST_F(Published, UnmappingPagesWithdrawsTheFile) {
   EXPECT_EQ(pages.call(2), 0u);
 }
 
+void expect_not_published(const char* why) {
+  const std::uint64_t before = published();
+  EXPECT_EQ(publish_all_code(), 0u);
+  EXPECT_EQ(published(), before);
+  EXPECT_STREQ(listen_status().latest_unpublished.what, why);
+}
+
 // Code that is too large for one file has a file for each part, which begins at a multiple of this.
 constexpr std::size_t k_part = PublishedPages::k_most_bytes;
 
@@ -397,6 +404,15 @@ TEST_F(Published, PartsThatNobodyHasWrittenToHaveNoFile) {
   pages.patch(1, second + 3);
   EXPECT_EQ(publish_all_code(), 1u);
   EXPECT_EQ(published(), 2u);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (!refuse({SYS_mincore}, EPERM)) ::_exit(1);
+    expect_not_published("the kernel does not say which pages are in memory");
+    ::_exit(HasFailure() ? 2 : 0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0) << WEXITSTATUS(status);
 }
 
 TEST_F(Published, CodeWithoutGapsIsDividedAmongFiles) {
@@ -457,13 +473,6 @@ TEST_F(Published, ADiskThatIsFullKeepsNoTables) {
             0);
 }
 #endif
-
-void expect_not_published(const char* why) {
-  const std::uint64_t before = published();
-  EXPECT_EQ(publish_all_code(), 0u);
-  EXPECT_EQ(published(), before);
-  EXPECT_STREQ(listen_status().latest_unpublished.what, why);
-}
 
 TEST_F(Published, OnlyMemoryThatNobodyElseHas) {
   const pid_t child = ::fork();  // it might have shared memory

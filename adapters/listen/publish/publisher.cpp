@@ -106,7 +106,7 @@ class Publisher final : public RegistryObserver {
   bool publish_part(const Cluster& part, const Mappings& mappings, std::size_t& made, std::optional<Error>& lack);
   bool has_file(const Cluster& run) noexcept;
   Status publish(const Cluster& run);
-  PublishedPages* enter(std::span<const Candidate> run, PublishedPages&& made);
+  Result<PublishedPages*> enter(std::span<const Candidate> run, PublishedPages&& made);
   void take_out(Files::iterator file, Files& into) noexcept;
   void note(const Error& why) noexcept;
   void try_later(std::span<const Candidate> run, bool has_progress) noexcept;
@@ -271,11 +271,12 @@ Result<PagesKind> may_be_laid_over(const Mappings& mappings, const AddrRange& pa
   return *kind;
 }
 
-/// Whether any of them is in memory, if the kernel says so. Precondition: they are not too many for a file.
-bool are_used(const AddrRange& pages) noexcept {
+/// Whether any of them is in memory. Precondition: they are not too many for a file.
+Result<bool> are_used(const AddrRange& pages) noexcept {
   std::array<unsigned char, PublishedPages::k_most_bytes / 4096> used{};
-  return ::mincore(pointer_to(pages.begin), static_cast<std::size_t>(pages.size()), used.data()) != 0 ||
-         std::ranges::any_of(used, [](unsigned char page) { return (page & 1) != 0; });
+  if (::mincore(pointer_to(pages.begin), static_cast<std::size_t>(pages.size()), used.data()) != 0)
+    return Error{ErrorCode::io, pages.begin, "the kernel does not say which pages are in memory"};
+  return std::ranges::any_of(used, [](unsigned char page) { return (page & 1) != 0; });
 }
 
 /// Newer procedures hide older ones of the same code.
@@ -324,11 +325,12 @@ bool Publisher::publish_part(const Cluster& part, const Mappings& mappings, std:
     pages.end = mapping == nullptr ? page_end(pages.begin + 1) : std::min(mapping->range.end, part.pages.end);
     const Cluster piece{part.code, pages, true};
     if (has_file(piece)) continue;
-    const bool is_used = mapping != nullptr && are_used(pages);
-    const Status published = is_used ? publish(piece) : Status(Done{});
-    made += is_used && published;
-    is_whole = is_whole && is_used && published;
+    const Result<bool> is_used = mapping == nullptr ? Result<bool>(false) : are_used(pages);
+    const Status published = !is_used ? Status(is_used.error()) : *is_used ? publish(piece) : Status(Done{});
     if (!published) lack = published.error();
+    const bool is_made = is_used && *is_used && published;
+    made += is_made;
+    is_whole = is_whole && is_made;
   }
   return is_whole;
 }
@@ -343,17 +345,21 @@ bool Publisher::has_file(const Cluster& run) noexcept {
          std::ranges::all_of(code, [&](const AddrRange& range) { return file->second.pages.has(range); });
 }
 
+Error changed(const AddrRange& pages) noexcept {
+  return {ErrorCode::not_registered, pages.begin, "the code changes just now"};
+}
+
 Status Publisher::publish(const Cluster& run) {
-  const Error changed{ErrorCode::not_registered, run.pages.begin, "the code changes just now"};
   if (!are_mapping_calls_heard()) return Error{ErrorCode::io, 0, "calls of mprotect do not reach this library"};
   const Mappings mappings = ProcessFolder::own().mappings();
   if (const auto may = may_be_laid_over(mappings, run.pages); !may) return may.error();
   Result<PublishedPages> made = PublishedPages::make(run.pages, code_of(run.pages, run.code), mappings);
   if (!made) return made.error();
-  PublishedPages* const entered = enter(run.code, std::move(*made));
-  if (entered == nullptr) return changed;
+  const Result<PublishedPages*> in = enter(run.code, std::move(*made));
+  if (!in) return in.error();
+  PublishedPages* const entered = *in;
   const MappingMoment moment;
-  Status laid = changed;
+  Status laid = changed(run.pages);
   if (moment.is_closed()) {
     const auto kind = may_be_laid_over(ProcessFolder::own().mappings(), run.pages);
     laid = kind ? entered->lay_over(*kind) : Status(kind.error());
@@ -374,18 +380,20 @@ Status Publisher::publish(const Cluster& run) {
   return laid;
 }
 
-/// Null: some of it has been cancelled meanwhile, the program ends, or there are too many files. Otherwise the files
+/// Refused: some of it has been cancelled meanwhile, the program ends, or there are too many files. Otherwise the files
 /// that had any of its pages are closed, without the lock.
-PublishedPages* Publisher::enter(std::span<const Candidate> run, PublishedPages&& made) {
+Result<PublishedPages*> Publisher::enter(std::span<const Candidate> run, PublishedPages&& made) {
   Files old;
   const Here here(lock);
   const auto slot = std::find_if(slots.begin(), slots.end(), [](const Slot& s) { return s.end.load() == 0; });
-  if (has_ended_ || slot == slots.end()) return nullptr;
+  const AddrRange pages = made.pages();
+  if (has_ended_) return changed(pages);
+  if (slot == slots.end()) return Error{ErrorCode::out_of_memory, pages.begin, "there are too many files"};
   for (const Candidate& candidate : run) {
     const auto known = known_.find(candidate.info);
-    if (known == known_.end() || known->second.key.registration != candidate.known.key.registration) return nullptr;
+    if (known == known_.end() || known->second.key.registration != candidate.known.key.registration)
+      return changed(pages);
   }
-  const AddrRange pages = made.pages();
   withdraw_files_over(pages);
   for (auto file = first_over(pages); file != files_.end(); file = first_over(pages)) take_out(file, old);
   for (const Candidate& candidate : run) {
