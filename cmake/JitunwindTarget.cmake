@@ -164,7 +164,6 @@ endfunction()
 # libjitunwind-libunwind has as well, hidden, so that it needs the core alone. READERS and READERS_SMALL name those of
 # libjitunwind-listen: they need the C++ run-time library, of which it has a part of its own.
 check_symbol_exists(__GLIBC__ features.h JITUNWIND_HAS_GLIBC)
-check_cxx_compiler_flag(-Oz JITUNWIND_HAS_OZ)  # gcc since 12
 set(jitunwind_tls $<$<BOOL:${JITUNWIND_HAS_GLIBC}>:-ftls-model=initial-exec>)
 set(core_references ${PROJECT_SOURCE_DIR}/cmake/core_references.h)
 # jitunwind_without_cxx(target...): compiles for libraries that are linked with the core and do not need the C++ run-time
@@ -225,9 +224,6 @@ function(jitunwind_layer name)
     if(part MATCHES "core")
       set(align 4)
       target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-inline-functions>)
-    endif()
-    if(part STREQUAL "core_small" AND JITUNWIND_HAS_OZ)
-      target_compile_options(${target} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-Oz>)
     endif()
     if(part MATCHES "core|thin")
       jitunwind_without_cxx(${target})
