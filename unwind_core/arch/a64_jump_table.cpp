@@ -84,11 +84,11 @@ class A64SwitchRegisters : SwitchRegisters<32> {
   static Known entry(Word word, const Known& table, const Known& index) noexcept {
     const unsigned size = word.field(30, 2), operation = word.field(22, 2);
     const bool is_right = size < 3 && operation != 0 && (size == 0 || word.bit(12));
-    if (!is_right || table.is != Is::address || index.is != Is::bounded) return {};
-    JumpTable out{.at = table.table.at, .count = index.table.count};
-    out.entry_size = static_cast<std::uint8_t>(1u << size);
-    out.is_signed = operation != 1;
-    return {Is::entry, out};
+    if (!is_right) return {};
+    Known out = Known::entry(table, index);
+    out.table.entry_size = static_cast<std::uint8_t>(1u << size);
+    out.table.is_signed = operation != 1;
+    return out;
   }
 
   /// add of an address and a shifted or extended register.

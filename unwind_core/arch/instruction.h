@@ -93,6 +93,7 @@ struct JumpTable {
   Addr at = 0;
   Addr base = 0;
   std::uint32_t count = 0;  ///< 0: there is none
+  bool is_open = false;     ///< nothing bounds the index: there may be fewer entries
   std::uint8_t entry_size = 4;
   std::uint8_t shift = 0;
   bool is_signed = true;

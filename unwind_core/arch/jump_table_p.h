@@ -28,6 +28,13 @@ struct SwitchValue {
     if (count == 0 || count > JumpTable::k_longest) return {};
     return {Is::bounded, {.count = static_cast<std::uint32_t>(count)}};
   }
+  /// An entry of the table at an address, that the index chooses.
+  static constexpr SwitchValue entry(const SwitchValue& at, const SwitchValue& index) noexcept {
+    if (at.is != Is::address) return {};
+    const bool is_open = index.is != Is::bounded;
+    const std::uint32_t count = is_open ? JumpTable::k_longest : index.table.count;
+    return {Is::entry, {.at = at.table.at, .base = at.table.at, .count = count, .is_open = is_open}};
+  }
   JumpTable target_table() const noexcept { return is == Is::target ? table : JumpTable{}; }
 };
 

@@ -112,9 +112,7 @@ class X86SwitchRegisters : SwitchRegisters<16> {
   }
   Known entry(const Parts& p) const noexcept {
     if (!p.w || !p.has_base || !p.has_index || p.scale != 4 || p.displacement != 0) return {};
-    const Known &base = registers_[p.base & 15], &index = registers_[p.index & 15];
-    if (base.is != Is::address || index.is != Is::bounded) return {};
-    return {Is::entry, {.at = base.table.at, .base = base.table.at, .count = index.table.count}};
+    return Known::entry(registers_[p.base & 15], registers_[p.index & 15]);
   }
   static Known sum(const Known& one, const Known& other) noexcept {
     const Known& entry = one.is == Is::entry ? one : other;

@@ -82,11 +82,12 @@ void CodePaths::find_heads() {
     if (jumps && i.target != 0)
       count += mark_head(i.target);
     else if (jumps && i.operand.kind == JumpOperand::Kind::value)
-      table_jumps_.push_back({at, 0, 0});
+      table_jumps_.push_back({at, 0, 0, {}});
     at = behind;
   }
   jumps_.visit_pads([&](Addr pad) { count += mark_head(pad); });
-  std::erase_if(table_jumps_, [this](TableJump& jump) { return !find_targets(jump); });
+  std::erase_if(table_jumps_, [this](TableJump& jump) { return !find_table(jump); });
+  find_open_targets();
   heads_.reserve(count);
 }
 
@@ -109,26 +110,53 @@ CodePiece CodePaths::piece_before(std::uint32_t end) const noexcept {
   return piece(begin, end);
 }
 
-/// All tables together have a target for each two bytes at most.
-bool CodePaths::find_targets(TableJump& jump) {
+/// A table whose bound is known is preferred.
+bool CodePaths::find_table(TableJump& jump) {
   const std::uint32_t end = jump.at + length_at(jump.at);
   jump.first = static_cast<std::uint32_t>(targets_.size());
   const CodePiece before = piece_before(end);
-  bool is_known = jumps_.add_targets({&before, 1}, targets_);
+  JumpTable open;
+  const auto add = [&](std::span<const CodePiece> way) {
+    jump.table = read_jump_table(machine_.arch, way);
+    if (jump.table.is_open) open = jump.table;
+    return !jump.table.is_open && jumps_.add_targets(jump.table, targets_);
+  };
+  bool is_known = add({&before, 1});
   for (std::uint32_t at = jump.at; !is_known && at > before.at - code_.begin; at = instruction_before(at)) {
     const std::uint32_t branch = (shapes_[at] & k_is_head) != 0 ? branch_to(at) : k_no_head;
     if (branch == k_no_head || ways_left_ == 0) continue;
     --ways_left_;
     const std::array way{piece_before(branch + length_at(branch)), piece(at, end)};
-    is_known = jumps_.add_targets(way, targets_);
+    is_known = add(way);
   }
-  const std::span targets = std::span(targets_).subspan(jump.first);
-  is_known &= targets_.size() <= bytes_.size() / 2 &&
-              std::ranges::all_of(targets, [&](std::uint32_t target) { return target < bytes_.size(); });
-  if (!is_known) return targets_.resize(jump.first), false;
+  if (is_known) return keep_targets(jump);
+  jump.table = open;
+  return open.count != 0;
+}
+
+/// All tables together have a target for each two bytes at most.
+bool CodePaths::keep_targets(TableJump& jump) {
   jump.last = static_cast<std::uint32_t>(targets_.size());
-  for (const std::uint32_t target : targets) (void)mark_head(code_.begin + target);
+  const auto is_read = [&](std::uint32_t target) { return target < bytes_.size(); };
+  if (targets_.size() > bytes_.size() / 2 || !std::ranges::all_of(targets_of(jump), is_read))
+    return targets_.resize(jump.first), false;
+  for (const std::uint32_t target : targets_of(jump)) (void)mark_head(code_.begin + target);
   return true;
+}
+
+/// A table ends where the next one begins.
+void CodePaths::find_open_targets() {
+  std::vector<Addr> tables;
+  for (const TableJump& jump : table_jumps_) tables.push_back(jump.table.at);
+  std::ranges::sort(tables);
+  std::erase_if(table_jumps_, [&](TableJump& jump) {
+    if (!jump.table.is_open) return false;
+    const auto next = std::ranges::upper_bound(tables, jump.table.at);
+    const Addr most = next == tables.end() ? JumpTable::k_longest : (*next - jump.table.at) / jump.table.entry_size;
+    jump.table.count = static_cast<std::uint32_t>(std::min<Addr>(jump.table.count, most));
+    jump.first = static_cast<std::uint32_t>(targets_.size());
+    return !jumps_.add_targets(jump.table, targets_) || !keep_targets(jump);
+  });
 }
 
 /// A conditional branch that leads there; k_no_head: there is none.
@@ -218,6 +246,15 @@ void CodePaths::flow(Path& path, std::uint32_t to) {
   add_head(to, path.values, path.is_assumed);
 }
 
+/// Does so if the row there agrees.
+bool CodePaths::flow_if_right(Path& path, std::uint32_t to) {
+  const std::uint32_t row = rows_.index_at(to);
+  settle(path, rows_[row]);
+  if (judge(path, row).verdict != Verdict::agrees) return false;
+  flow(path, to);
+  return true;
+}
+
 void CodePaths::jump(Path& path, const MachineInstruction& i) {
   if (i.target == 0) return jump_by_table(path);
   path.called = k_no_head;  // the jump is no padding
@@ -235,20 +272,16 @@ void CodePaths::jump(Path& path, const MachineInstruction& i) {
 /// followed.
 void CodePaths::jump_by_table(Path& path) {
   const auto known = std::ranges::lower_bound(table_jumps_, path.at, {}, &TableJump::at);
-  if (known == table_jumps_.end() || known->at != path.at) {
-    unreached_ = CannotTell::indirect_jump;
-    return keep_candidate(path.values);
-  }
+  const bool has_table = known != table_jumps_.end() && known->at == path.at;
   path.called = k_no_head;
-  bool leads_to_all = true;
-  for (std::uint32_t i = known->first; i < known->last; ++i) {
-    const std::uint32_t target = targets_[i];
-    const std::uint32_t row = rows_.index_at(target);
-    Path there = path;
-    settle(there, rows_[row]);
-    const bool is_right = length_at(target) != 0 && judge(there, row).verdict == Verdict::agrees;
-    if (is_right) flow(there, target);
-    leads_to_all &= is_right;
+  bool leads_to_all = has_table && !known->table.is_open;
+  if (leads_to_all) {
+    for (const std::uint32_t target : targets_of(*known)) {
+      Path there = path;
+      leads_to_all &= length_at(target) != 0 && flow_if_right(there, target);
+    }
+  } else if (has_table) {
+    open_.insert_or_assign(path.at, Missed{path, heads_[path.head].turn});
   }
   if (!leads_to_all) unreached_ = CannotTell::indirect_jump, keep_candidate(path.values);
 }
@@ -262,10 +295,7 @@ void CodePaths::land(const Path& path, Addr pad, std::uint32_t from) {
   if (offset >= bytes_.size()) return;
   Path there = path;
   there.called = k_no_head;
-  const std::uint32_t row = rows_.index_at(offset);
-  settle(there, rows_[row]);
-  if (judge(there, row).verdict == Verdict::agrees) return flow(there, offset);
-  missed_.insert_or_assign(offset, Missed{there, heads_[path.head].turn});
+  if (!flow_if_right(there, offset)) missed_.insert_or_assign(offset, Missed{there, heads_[path.head].turn});
 }
 
 /// A state that was assumed, or that is not what this code's own row says, proves nothing elsewhere.
@@ -299,6 +329,30 @@ void CodePaths::land_missed() {
       flow(missed.path, pad);
   }
   missed_.clear();
+}
+
+/// Whether control comes to the instruction by jumps alone, as far as those before it tell.
+bool CodePaths::begins_at(std::uint32_t offset) {
+  std::uint32_t before = instruction_before(offset);
+  while (before != k_no_head && read(before).pads) before = instruction_before(before);
+  return before != k_no_head && (!read(before).goes_on() || read(before).effect == Effect::call);
+}
+
+/// Enters what the open tables name, if nothing else leads there and it has the frame of the jump. Entries beyond the
+/// end of a table would have to name the begin of such code by chance. True: there is some.
+bool CodePaths::enter_cases() {
+  bool enters = false;
+  for (auto& [at, open] : open_) {
+    if (open.turn != heads_[open.path.head].turn) continue;
+    const auto jump = std::ranges::lower_bound(table_jumps_, at, {}, &TableJump::at);
+    for (const std::uint32_t target : targets_of(*jump)) {
+      if ((shapes_[target] & k_seen) != 0 || length_at(target) == 0 || !begins_at(target)) continue;
+      Path there = open.path;
+      enters |= flow_if_right(there, target);
+    }
+  }
+  open_.clear();
+  return enters;
 }
 
 /// The states in which calls return, which are also those at landing pads, and the states of indirect jumps.
@@ -375,9 +429,11 @@ void CodePaths::follow_waiting() {
 }
 
 void CodePaths::work() {
-  follow_waiting();
-  land_missed();
-  follow_waiting();
+  do {
+    follow_waiting();
+    land_missed();
+    follow_waiting();
+  } while (enter_cases());
   judged_ = static_cast<std::uint32_t>(heads_.size());
 }
 

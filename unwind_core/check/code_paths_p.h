@@ -88,8 +88,14 @@ class CodePaths {
   std::uint32_t branch_to(std::uint32_t offset);
   struct TableJump {
     std::uint32_t at, first, last;  // first to last of targets_
+    JumpTable table;
   };
-  bool find_targets(TableJump& jump);
+  bool find_table(TableJump& jump);
+  void find_open_targets();
+  bool keep_targets(TableJump& jump);
+  std::span<const std::uint32_t> targets_of(const TableJump& jump) const noexcept {
+    return std::span(targets_).subspan(jump.first, jump.last - jump.first);
+  }
   bool mark_head(Addr target);
   void follow(std::uint32_t head);
   bool step(Path& path);
@@ -97,6 +103,7 @@ class CodePaths {
   void settle(Path& path, const RowClaims& row) noexcept;
   const Judgement& judge(Path& path, std::uint32_t row) const noexcept;
   void flow(Path& path, std::uint32_t to);
+  bool flow_if_right(Path& path, std::uint32_t to);
   void jump(Path& path, const MachineInstruction& i);
   void jump_by_table(Path& path);
   void land(const Path& path, Addr pad, std::uint32_t from);
@@ -104,6 +111,8 @@ class CodePaths {
   void begin(bool is_entry);
   void enter(const CheckedParts::Ways::Way& way);
   void land_missed();
+  bool enter_cases();
+  bool begins_at(std::uint32_t offset);
   void follow_waiting();
   void add_head(std::uint32_t offset, const CodeValues& values, bool is_assumed);
   void work();
@@ -135,6 +144,7 @@ class CodePaths {
     std::uint32_t turn;
   };
   std::map<std::uint32_t, Missed> missed_;  // by landing pad: a call with another frame than the pad's row says
+  std::map<std::uint32_t, Missed> open_;    // by jump: a table that nothing bounds
   std::vector<TableJump> table_jumps_;      // ascending
   std::vector<std::uint32_t> targets_;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> branches_;  // target and place, ascending; empty: not asked for

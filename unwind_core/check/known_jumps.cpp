@@ -68,24 +68,24 @@ Addr KnownJumps::pad_of(std::uint32_t offset) const noexcept {
 
 /// A table with a distance that leads out of the code is not that of the jump. Compilers let the cases that never occur
 /// lead to its end.
-bool KnownJumps::add_targets(std::span<const CodePiece> way, std::vector<std::uint32_t>& out) const {
-  const JumpTable table = read_jump_table(code_.arch, way);
+bool KnownJumps::add_targets(const JumpTable& table, std::vector<std::uint32_t>& out) const {
   const std::size_t size = std::size_t{table.count} * table.entry_size;
   const std::vector<std::byte> bytes = bytes_at(code_.memory, table.at, size);
   ByteReader reader(bytes, code_.arch.big_endian, table.at);
-  if (table.count == 0 || bytes.size() != size) return false;
+  if (table.count == 0 || (bytes.size() != size && !table.is_open)) return false;
   const std::size_t before = out.size();
   while (!reader.at_end()) {
     const auto entry =
         table.is_signed ? static_cast<Addr>(reader.signed_of(table.entry_size)) : reader.unsigned_of(table.entry_size);
     const Addr target = table.base + (entry << table.shift);
-    if (target == code_.range.end) continue;
+    if (target == code_.range.end || !reader.ok()) continue;
+    if (!code_.range.contains(target) && table.is_open) break;
     if (!code_.range.contains(target)) return out.resize(before), false;
     out.push_back(static_cast<std::uint32_t>(target - code_.range.begin));
   }
   std::sort(out.begin() + static_cast<std::ptrdiff_t>(before), out.end());
   out.erase(std::unique(out.begin() + static_cast<std::ptrdiff_t>(before), out.end()), out.end());
-  return true;
+  return out.size() != before;
 }
 
 }  // namespace jitunwind::check_code

@@ -25,8 +25,9 @@ class KnownJumps {
     for (const Site& site : sites_)
       if (site.pad != 0) visitor(site.pad);
   }
-  /// Appends the targets of the indirect jump at the end of the way. False: they are not known.
-  bool add_targets(std::span<const CodePiece> way, std::vector<std::uint32_t>& out) const;
+  /// Appends the targets that a table has. False: it is not that of a jump in this code. An open one ends before the
+  /// first target that is not in the code.
+  bool add_targets(const JumpTable& table, std::vector<std::uint32_t>& out) const;
 
  private:
   struct Site {
