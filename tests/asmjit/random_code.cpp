@@ -35,6 +35,7 @@ class RandomWriter {
     return all[below(5)];
   }
 
+  void move(const x86::Gp& to, const x86::Gp& from) { one_in(2) ? a_.xchg(to, from) : a_.mov(to, from); }
   void begin_frame();
   void save(const x86::Gp& reg);
   void end_frame();
@@ -76,7 +77,7 @@ void RandomWriter::save(const x86::Gp& reg) {
               others[saved_.size() % 4]};
   if (saved.place == Place::by_fp && !has_fp_) saved.place = Place::by_sp;
   if (saved.place == Place::moved && calls_) saved.place = Place::by_sp;
-  if (saved.place == Place::moved) a_.mov(saved.other, reg);
+  if (saved.place == Place::moved) move(saved.other, reg);
   if (saved.place == Place::by_sp) a_.mov(x86::ptr(x86::rsp, sp_ - saved.offset), reg);
   if (saved.place == Place::by_fp) a_.mov(x86::ptr(x86::rbp, 16 - saved.offset), reg);
   saved_.push_back(saved);
@@ -111,7 +112,7 @@ void RandomWriter::begin_frame() {
 }
 
 void RandomWriter::restore(const Saved& saved) {
-  if (saved.place == Place::moved) a_.mov(saved.reg, saved.other);
+  if (saved.place == Place::moved) move(saved.reg, saved.other);
   if (saved.place == Place::pushed) a_.pop(saved.reg), sp_ -= 8;
   const bool is_by_fp = saved.place == Place::by_fp || (saved.place == Place::by_sp && is_variable_);
   if (is_by_fp) a_.mov(saved.reg, x86::ptr(x86::rbp, 16 - saved.offset));

@@ -216,8 +216,9 @@ TEST(CheckedSwitch, IsFollowedWithoutABound) {
     31 db                   xor ebx,ebx
     5b                      pop rbx
     c3                      ret)";
-  const std::string rows = "+0: cfa=rsp+8 ra=[cfa-8]\n+1: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n"
-                           "+15: cfa=rsp+8 ra=[cfa-8]\n+16: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n";
+  const std::string rows =
+      "+0: cfa=rsp+8 ra=[cfa-8]\n+1: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n"
+      "+15: cfa=rsp+8 ra=[cfa-8]\n+16: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n";
   constexpr const char* k_table_of_it = "14 f0 ff ff\n16 f0 ff ff\n00 00 01 00\n18 f0 ff ff";
   const CheckReport right = check_text(arch::x86_64, k_unbounded, rows + "+19: cfa=rsp+8 ra=[cfa-8]", k_table_of_it);
   EXPECT_EQ(findings_of(right, arch::x86_64), Lines{});
