@@ -29,4 +29,9 @@ std::string compare_with_baseline(const std::optional<Ratios>& stored, const Rat
   return slower + unknown;
 }
 
+Ratios replaced(const std::optional<Ratios>& stored, Ratios measured) {
+  if (stored) measured.insert(stored->begin(), stored->end());
+  return measured;
+}
+
 }  // namespace bench

@@ -15,4 +15,7 @@ using Ratios = std::map<std::string, double>;
 /// nothing to report.
 std::string compare_with_baseline(const std::optional<Ratios>& stored, const Ratios& measured);
 
+/// Returns what is stored, if anything is, with the measured ratios in place of those of their names.
+Ratios replaced(const std::optional<Ratios>& stored, Ratios measured);
+
 }  // namespace bench

@@ -31,13 +31,15 @@ using nlohmann::json;
 
 /// Cold groups have this many rounds for each round of the others, because a process cannot repeat cold work.
 constexpr std::size_t k_cold_rounds = 5;
+/// The filter that leaves nothing out.
+constexpr const char* k_all = ".";
 
 struct Options {
   std::filesystem::path folder;
   std::vector<bench::Release> releases = bench::read_releases(BENCH_PACKAGES, BENCH_PEERS);
   std::vector<Peer> peers;           ///< those that can be run
   std::vector<std::string> missing;  ///< peers that cannot be run and why, a line each
-  std::string filter = ".";
+  std::string filter = k_all;
   std::string keep;
   std::string report;
   std::string baseline;
@@ -300,8 +302,10 @@ void print(const Options& options, const Results& results) {
   if (!options.report.empty()) write_report(options, results);
   if (!options.baseline.empty())
     std::cout << bench::compare_with_baseline(read_baseline(options.baseline), ratios(options, results));
-  if (!options.new_baseline.empty())
-    std::ofstream(options.new_baseline) << json(ratios(options, results)).dump(1) << "\n";
+  if (!options.new_baseline.empty()) {
+    const auto stored = options.filter == k_all ? std::nullopt : read_baseline(options.new_baseline);
+    std::ofstream(options.new_baseline) << json(bench::replaced(stored, ratios(options, results))).dump(1) << "\n";
+  }
 }
 
 /// Names the measurements that the tables lack. Returns the status for the shell: 1 when a program failed, even a
@@ -325,7 +329,8 @@ int main(int argc, char** argv) {
   app.add_option("--keep", options.keep, "File for all that Google Benchmark reported");
   app.add_option("--report", options.report, "Folder for the tables as Markdown and for plots")->take_last();
   app.add_option("--baseline", options.baseline, "File of ratios to compare with")->take_last();
-  app.add_option("--new-baseline", options.new_baseline, "File for the ratios of this run");
+  app.add_option("--new-baseline", options.new_baseline,
+                 "File for the ratios of this run; with --filter, it keeps its others");
   app.add_flag("--quick", options.quick, "A first impression: 2 short rounds, at most 10000 procedures");
   app.add_flag("--large", options.large, "Up to a million procedures");
   CLI11_PARSE(app, argc, argv);

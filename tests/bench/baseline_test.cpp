@@ -24,5 +24,13 @@ TEST(Baseline, TellsWhatItDoesNotKnow) {
   EXPECT_NE(compare_with_baseline(std::nullopt, k_stored).find("no baseline"), std::string::npos);
 }
 
+TEST(Baseline, KeepsWhatAFilterLeavesOut) {
+  const Ratios some{{"walk/static/10: us to them", 0.4}, {"walk/static/200: us to them", 0.3}};
+  EXPECT_EQ(replaced(k_stored, some), (Ratios{{"walk/static/10: us to them", 0.4},
+                                              {"walk/static/200: us to them", 0.3},
+                                              {"walk/static/50: us to them", 0.25}}));
+  EXPECT_EQ(replaced(std::nullopt, some), some);
+}
+
 }  // namespace
 }  // namespace bench
