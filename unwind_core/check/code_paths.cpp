@@ -333,8 +333,10 @@ void CodePaths::land_missed() {
 
 /// Whether control comes to the instruction by jumps alone, as far as those before it tell.
 bool CodePaths::begins_at(std::uint32_t offset) {
+  constexpr unsigned k_most_pads = 64;
   std::uint32_t before = instruction_before(offset);
-  while (before != k_no_head && read(before).pads) before = instruction_before(before);
+  for (unsigned n = 0; n < k_most_pads && before != k_no_head && read(before).pads; ++n)
+    before = instruction_before(before);
   return before != k_no_head && (!read(before).goes_on() || read(before).effect == Effect::call);
 }
 
