@@ -45,8 +45,8 @@ class HandlersRef {
 struct BuildError {
   std::vector<Finding> findings;
 
-  /// One line per finding.
-  std::string text() const;
+  std::string text() const;                  ///< one line per finding
+  const Finding& decisive() const noexcept;  ///< the first that is no warning; if all are warnings, the first
 };
 
 /// Describes how to unwind a procedure, independent of the address of its code. register_code() registers it any number

@@ -44,6 +44,11 @@ std::string BuildError::text() const {
   return all;
 }
 
+const Finding& BuildError::decisive() const noexcept {
+  const auto wrong = std::ranges::find_if_not(findings, is_warning, &Finding::code);
+  return wrong != findings.end() ? *wrong : findings.front();
+}
+
 Description::Description(FrameShape shape, Facts facts) noexcept : shape_(std::move(shape)), facts_(std::move(facts)) {}
 Description::Description(const Description& other) = default;
 Description::Description(Description&& other) noexcept = default;

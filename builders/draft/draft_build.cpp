@@ -111,9 +111,11 @@ class DraftBuild {
     const bool warned = std::ranges::count(warnings, ErrorCode::w_unbalanced, &Finding::code) != 0;
     if (!warned || draft_.ends_without_return || pops_return_address()) return true;
     findings_.clear();
-    return refuse_procedure(ErrorCode::w_unbalanced,
-                            "ends with the frame still allocated: is a pop or deallocate missing? If it ends in a jump "
-                            "or in a call that does not return, say ends_without_return()");
+    std::string reason =
+        "ends with the frame still allocated: is a pop or deallocate missing? If it ends in a jump or in a call that "
+        "does not return, say ends_without_return()";
+    if (draft_.remembered != 0 && !draft_.size) reason += "; if it ends with a restore(), say its size()";
+    return refuse_procedure(ErrorCode::w_unbalanced, reason);
   }
 
   /// SP ends above its value at entry when the return address is popped.

@@ -117,9 +117,7 @@ Status MarkRecorder::judge(AddrRange code, std::string_view name) noexcept {
     draft.set_lsda(facts_.lsda);
     const auto built = draft.build();
     if (built) return;
-    const auto& findings = built.error().findings;
-    const auto wrong = std::ranges::find_if_not(findings, is_warning, &Finding::code);
-    const Finding& finding = wrong != findings.end() ? *wrong : findings.front();
+    const Finding& finding = built.error().decisive();
     tell_mistake(code, name.empty() ? nullptr : std::string(name).c_str(), finding.message);
     const auto offset = static_cast<Addr>(std::max<std::int64_t>(finding.offset, 0));
     if (refuses_mistakes())

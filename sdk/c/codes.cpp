@@ -88,7 +88,7 @@ constexpr Remedy k_remedies[]{
     {JU_THREAD_BLOCKS, "Walk it from another process, with ju_target_attach()."},
     {JU_THREAD_SILENT, "Ask again, or wait longer."},
     {JU_THREADS_BUSY, "Ask again."},
-    {JU_E_RANGE, "Give the size that the code has."},
+    {JU_E_RANGE, "Give each instruction its bytes, and the code the size that it has."},
     {JU_E_LABEL, "Call ju_remember() before ju_restore()."},
     {JU_NO_INFO, "Register the code, or build it with unwind information."},
     {JU_BAD_REGISTER, "Take one of the CPU's constants."},

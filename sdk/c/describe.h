@@ -54,8 +54,8 @@ ju_status ju_builder_free(ju_builder* builder);
 
 /** Makes a description of the recorded calls: chooses the format, shares the frame shape, and checks everything that
     docs/directives.md "Validation" lists. The builder stays usable. Free the description with ju_description_free();
-    procedures that are registered with it stay. Errors: the code of the first finding; `error->text` has a line for
-    each, ju_builder_findings() all of them. */
+    procedures that are registered with it stay. Errors: the code of the first finding, or of the first that is no
+    warning; `error->text` has a line for each, ju_builder_findings() all of them. */
 ju_status ju_build(const ju_builder* builder, ju_description** description, ju_error* error);
 /** Every finding of this builder's last ju_build(), uncut, one per line; "" if it was not refused. Valid until the
     builder's next ju_build() or its end. Null for a bad handle. */

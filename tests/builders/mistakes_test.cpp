@@ -102,6 +102,10 @@ const Mistake k_mistakes[] = {
     {"MissingPopOfTheLatest", in_47_bytes().push({0, 1}, rbx).push({1, 3}, r12).pop({-2, -1}, rbx),
      "pop({-2, -1}, rbx): E_POP_REG: what is there was saved by push({1, 3}, r12); if r12 has its value again, say so "
      "by reload()\n"},
+    {"SizeOfTheLastReturnNotSaid", describe().push({0, 1}, rbx).remember().pop({8, 9}, rbx).restore({9, 10}),
+     "procedure: W_UNBALANCED: ends with the frame still allocated: is a pop or deallocate missing? If it ends in a "
+     "jump or in a call that does not return, say ends_without_return(); if it ends with a restore(), say its "
+     "size()\n"},
     {"MissingPops", in_47_bytes().push({0, 1}, rbx),
      "procedure: W_UNBALANCED: ends with the frame still allocated: is a pop or deallocate missing? If it ends in a "
      "jump or in a call that does not return, say ends_without_return()\n"},

@@ -92,6 +92,22 @@ TEST(CErrors, TextsOfTheBuilderAreItsOwn) {
   EXPECT_EQ(description, nullptr);
 }
 
+TEST(CErrors, SeveralWarningsHaveTheCodeOfTheFirst) {
+  const Builder builder(JU_CPU_X86_64);
+  ju_set_size(builder, 24);
+  ju_push(builder, 0, 1, JU_X86_64_RBX);
+  for (const int leaving : {10, 20}) {
+    ju_remember(builder);
+    ju_restore(builder, leaving, leaving + 1);
+  }
+  ju_pop(builder, 22, 23, JU_X86_64_RBX);
+  Error error;
+  ju_description* description = nullptr;
+  EXPECT_EQ(ju_build(builder, &description, &error), JU_W_UNBALANCED);
+  EXPECT_EQ(error.at, 10u);
+  EXPECT_STREQ(error.remedy, "Say the missing pop or deallocate, or ju_ends_without_return().");
+}
+
 TEST(CErrors, LongTextsAreCutAndKeptWhole) {
   const Builder builder(JU_CPU_X86_64);
   for (int at = 0; at < 40; at += 2) ju_restore(builder, at, at + 1);

@@ -1,4 +1,6 @@
 // The result of a builder, and its properties.
+#include <algorithm>
+
 #include "jitunwind/builders/shapes/frame_shape.h"
 #include "jitunwind/sdk/c/describing/builder_p.h"
 
@@ -16,18 +18,6 @@ ju_status write_made(const ju_description* description, char* into, size_t room,
   return answer(nullptr, [&] { return write_text(text_of(description->description), into, room, length); });
 }
 
-ju_status first_code(const BuildError& error) noexcept {
-  for (const Finding& finding : error.findings)
-    if (!is_warning(finding.code) || error.findings.size() == 1) return status_of(finding.code);
-  return JU_UNSPECIFIED;
-}
-
-/// The place of the first finding, for people and for programs that read only one.
-std::uint64_t place_of(const BuildError& error) noexcept {
-  const std::int64_t offset = error.findings.empty() ? 0 : error.findings.front().offset;
-  return offset < 0 ? 0 : static_cast<std::uint64_t>(offset);
-}
-
 }  // namespace
 }  // namespace jitunwind::c
 
@@ -40,9 +30,11 @@ ju_status ju_build(const ju_builder* builder, ju_description** description, ju_e
     const auto built = recorded->build();
     builder->findings = builder->misuse + (built ? "" : built.error().text());
     if (builder->first_misuse != JU_OK) return tell(error, builder->first_misuse, 0, "builder", builder->findings);
-    if (!built)
-      return tell(error, jitunwind::c::first_code(built.error()), jitunwind::c::place_of(built.error()), "builder",
-                  builder->findings);
+    if (!built) {
+      const auto& finding = built.error().decisive();  // for people and for programs that read only one
+      const auto offset = static_cast<std::uint64_t>(std::max<std::int64_t>(finding.offset, 0));
+      return tell(error, jitunwind::c::status_of(finding.code), offset, "builder", builder->findings);
+    }
     return jitunwind::c::hand_out(std::unique_ptr<ju_description>(new ju_description{ju_description::k_kind, *built}),
                                   description);
   });
