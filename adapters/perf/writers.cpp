@@ -241,19 +241,20 @@ Status OutputFile::make(IfBegun if_begun) noexcept {
     inode_ = status.st_ino;
     if (is_new && ::fchmod(file_.number(), S_IRUSR | S_IWUSR) == 0) return Done{};
     if (!is_of_earlier_process(status))
-      return if_begun == IfBegun::continue_it ? Status(Done{}) : Status(not_written("somebody else writes the file"));
+      return if_begun == IfBegun::continue_it ? Status(Done{}) : Status(not_written("this process has begun it"));
     if (::unlink(path_.c_str()) != 0) return not_written("an older file cannot be removed");
   }
   return not_written("the file cannot be made");
 }
 
-/// Finds the state of the same file, which the program may have closed.
+/// Finds the state of the same file, which the program may have closed or removed.
 Status OutputFile::check(struct stat& status) noexcept {
   const auto is_it = [&] {
     return ::fstat(file_.number(), &status) == 0 && status.st_dev == device_ && status.st_ino == inode_;
   };
-  if (is_it()) return Done{};
-  (void)file_.release();  // the number is somebody else's, or nobody's
+  const bool is_open = is_it();
+  if (is_open && status.st_nlink != 0) return Done{};
+  if (!is_open) (void)file_.release();  // the number is somebody else's, or nobody's
   file_ = ReadableFile(path_.c_str(), k_appending);
   if (file_.is_open() && is_it()) return Done{};
   return not_written("the file was removed or replaced");
