@@ -3,8 +3,21 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 namespace jitunwind {
+namespace {
+
+/// No stack is so large: distances beyond are as good as unknown, and all others can be added and negated.
+constexpr std::int64_t k_farthest = std::int64_t{1} << 60;
+
+std::optional<std::int64_t> difference(std::optional<std::int64_t> from, std::int64_t value) {
+  std::int64_t result = 0;
+  const bool is_near = from && !__builtin_sub_overflow(*from, value, &result) && result < k_farthest;
+  return is_near && result > -k_farthest ? std::optional(result) : std::nullopt;
+}
+
+}  // namespace
 
 IdiomCheck::IdiomCheck(const DraftRecord& draft) : draft_(draft), arch_(*draft.arch) { state_.depth = arch_.entry_cfa; }
 
@@ -113,18 +126,15 @@ void IdiomCheck::move_sp(std::span<const Placed* const> directives) {
   for (const Placed* p : directives) {
     const DraftDirective& d = p->directive;
     if (d.tag != UNW_DYN_ADD || d.reg != arch_.sp) continue;
-    if (d.value == k_unknown_distance)
-      state_.depth.reset();
-    else if (state_.depth)
-      *state_.depth -= d.value;
+    state_.depth = d.value == k_unknown_distance ? std::nullopt : difference(state_.depth, d.value);
   }
   for (const Placed* p : directives) {
     const DraftDirective& d = p->directive;
     if (d.tag == UNW_DYN_SAVE_REG && d.reg == arch_.sp && d.saved_in != arch_.sp) {
       state_.fp = d.saved_in;
       state_.fp_depth = state_.depth;
-    } else if (d.tag == UNW_DYN_ADD && d.reg == state_.fp && state_.fp_depth) {
-      *state_.fp_depth -= d.value;
+    } else if (d.tag == UNW_DYN_ADD && d.reg == state_.fp) {
+      state_.fp_depth = difference(state_.fp_depth, d.value);
     }
   }
 }
@@ -206,8 +216,8 @@ void IdiomCheck::save(const Placed& placed) {
   const bool at_sp = d.tag == UNW_DYN_SPILL_SP_REL;
   if (d.reg == arch_.sp) return;
   if (at_sp || d.tag == UNW_DYN_SPILL_FP_REL) {
-    const std::optional<std::int64_t> base = at_sp ? state_.depth : state_.fp_depth;
-    return save_at(d.reg, base ? std::optional(d.value - *base) : std::nullopt, placed.said);
+    const auto below_cfa = difference(at_sp ? state_.depth : state_.fp_depth, d.value);
+    return save_at(d.reg, below_cfa ? std::optional(-*below_cfa) : std::nullopt, placed.said);
   }
   if (d.tag != UNW_DYN_SAVE_REG || d.saved_in == arch_.sp) return;
   move(d, placed.said);

@@ -124,6 +124,9 @@ TEST(BuildErrors, OfNumbersAtTheirLimits) {
             "e_sp_high e_pop w_unbalanced ");
   EXPECT_EQ(codes_of(describe().allocate({0, 4}, INT64_MIN).enter({4, 8}, INT64_MIN).ends_without_return()),
             "e_fp_unknown e_add_reg e_spill_low e_sp_lost ");
+  for (const std::int64_t at : {INT64_MIN, INT64_MIN + 1})
+    EXPECT_EQ(codes_of(describe().allocate({0, 4}, 64).save_at_sp({4, 8}, rbx, at).ends_without_return()),
+              "e_spill_low ");
   EXPECT_EQ(codes_of(describe().size(~std::uint64_t{0}).push({0, 1}, rbx)), "e_range ");
   EXPECT_EQ(codes_of(describe().region(INT32_MIN).region(INT32_MAX)), "e_neg ");
   EXPECT_EQ(codes_of(describe().region(INT32_MIN).pop({-2, -1}).ends_without_return()), "e_sp_high ");
