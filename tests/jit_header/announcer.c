@@ -4,7 +4,10 @@
 
 /* The header's calls of the dynamic linker. */
 static int searches;
-static void* counted_dlopen(const char* path, int how) { return ++searches, dlopen(path, how); }
+static void* counted_dlopen(const char* path, int how) {
+  __atomic_fetch_add(&searches, 1, __ATOMIC_RELAXED);
+  return dlopen(path, how);
+}
 #define dlopen counted_dlopen
 #include "announcer.h"
 #undef dlopen
@@ -303,7 +306,9 @@ static void* announce_often(void* done) {
   for (int more = 500; more != 0; more -= __atomic_load_n((int*)done, __ATOMIC_RELAXED)) {
     ju_jit_error error;
     error.struct_size = sizeof error;
-    int result = known == NULL ? JU_JIT_OK : ju_jit_take_back(known, &error);
+    int result = JU_JIT_OK;
+    /* The main thread may be handing it to the library. */
+    while (known != NULL && (result = ju_jit_take_back(known, &error)) == JU_JIT_BUSY) continue;
     if (result == JU_JIT_OK) result = ju_jit_announce(&at, &known, &error);
     if (result != JU_JIT_OK) printf("thread: %s\n", error.text), abort();
   }
