@@ -21,6 +21,7 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -152,6 +153,53 @@ TEST(Room, IsElsewhereOnAnArrayInTheThreadsOwnStack) {
   ::raise(SIGUSR1);
   ::sigaltstack(&before, nullptr);
   EXPECT_GE(inside - reinterpret_cast<Place>(array.data()), array.size());
+}
+
+/// Whether a walk that begins at `sp` in a handler on this stack has its work elsewhere.
+bool is_elsewhere(std::span<std::byte> memory, const int& walk, Place sp) {
+  const stack_t stack{memory.data(), 0, memory.size()};
+  stack_t before{};
+  EXPECT_EQ(::sigaltstack(&stack, &before), 0);
+  have_handler(SIGUSR1, &on_signal);
+  Place inside = reinterpret_cast<Place>(memory.data());
+  std::function<void()> work = [&] {
+    begin_walk_with_room(&walk, sp);
+    inside = with_room(&walk, [] { return here(); });
+  };
+  in_handler = &work;
+  ::raise(SIGUSR1);
+  ::sigaltstack(&before, nullptr);
+  return inside - reinterpret_cast<Place>(memory.data()) >= memory.size();
+}
+
+/// The walk before had the same address, and began elsewhere on the same stack.
+TEST(Room, IsElsewhereForAWalkThatBeginsOnAnArrayInTheThreadsOwnStack) {
+  const int walk = 0;
+  alignas(16) std::array<std::byte, 8192> array;
+  begin_walk_with_room(&walk, here());
+  (void)with_room(&walk, [] { return 0; });
+  EXPECT_TRUE(is_elsewhere(array, walk, reinterpret_cast<Place>(array.data()) + array.size() / 2));
+}
+
+/// The walk before had the same address and SP, on a stack that is no thread's own, and is a signal stack now.
+TEST(Room, IsElsewhereForAWalkWhereAnotherStackWas) {
+  alignas(16) static std::array<std::byte, std::size_t{16} << 10> memory;
+  static const int walk = 0;
+  static const Place sp = reinterpret_cast<Place>(memory.data()) + memory.size() / 2;
+  static ucontext_t back, fiber;
+  ASSERT_EQ(::getcontext(&fiber), 0);
+  fiber.uc_stack.ss_sp = memory.data();
+  fiber.uc_stack.ss_size = memory.size();
+  fiber.uc_link = &back;
+  ::makecontext(
+      &fiber,
+      [] {
+        begin_walk_with_room(&walk, sp);
+        (void)with_room(&walk, [] { return 0; });
+      },
+      0);
+  ASSERT_EQ(::swapcontext(&back, &fiber), 0);
+  EXPECT_TRUE(is_elsewhere(memory, walk, sp));
 }
 
 #ifndef JITUNWIND_TEST_SANITIZED  // AddressSanitizer ends the process where it cannot ask that either

@@ -173,6 +173,7 @@ void run_on_scratch_stack(void* argument) noexcept {
 struct Asked {
   std::atomic<const void*> walk{nullptr};
   std::atomic<Addr> sp{0};
+  std::atomic<Addr> begun{0};  ///< the SP where begin_walk_with_room() was called the last time
 
   bool has_room(const void* of, Addr here) const noexcept {
     constexpr Addr k_near = Addr{64} << 10;
@@ -242,7 +243,14 @@ Addr sp_before_room(Addr sp) noexcept {
   return 0;
 }
 
-void forget_walk_with_room() noexcept { asked.walk.store(nullptr, std::memory_order_relaxed); }
+[[gnu::hot]] void begin_walk_with_room(const void* walk, Addr sp) noexcept {
+  const bool is_known = asked.walk.load(std::memory_order_relaxed) == walk &&
+                        asked.begun.load(std::memory_order_relaxed) == sp && thread_stack.range().contains(sp);
+  if (is_known) return;
+  asked.begun.store(sp, std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  asked.walk.store(nullptr, std::memory_order_relaxed);
+}
 
 [[gnu::hot]] void call_with_room(void (*work)(void*), void* argument, const void* walk) noexcept {
   const Addr sp = sp_here();

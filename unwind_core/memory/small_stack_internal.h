@@ -30,8 +30,9 @@ inline constexpr std::size_t k_room = std::size_t{32} << 10;
 /// loses a stack.
 void call_with_room(void (*work)(void*), void* argument, const void* walk) noexcept;
 
-/// Another walk of the thread, on another stack, may have the same address from now on. Signal-safe.
-void forget_walk_with_room() noexcept;
+/// A walk begins at `sp` whose address another one may have had, on another stack of the thread. The thread need not
+/// ask again if it asked the last time for a walk with this address and SP, on its own stack. Signal-safe.
+void begin_walk_with_room(const void* walk, Addr sp) noexcept;
 
 /// Returns the SP from which a thread came to the library's stack that `sp` is on, or 0 when `sp` is elsewhere. `sp`
 /// may belong to any thread. Signal-safe.

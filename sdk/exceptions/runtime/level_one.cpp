@@ -157,13 +157,15 @@ JITUNWIND_LEFT_BY_A_JUMP _Unwind_Reason_Code force(_Unwind_Exception* exception,
 
 bool is_forced(const _Unwind_Exception* exception) noexcept { return exception->private_1 != k_tag; }
 
-/// The exception tells its walks apart. Another one may have been at its place, on another stack of the thread.
-void begin_walk_of_exception() noexcept { forget_walk_with_room(); }
+/// The exception tells its walks apart.
+void begin_walk_of(const _Unwind_Exception* exception, const UnwindFrame& from) noexcept {
+  begin_walk_with_room(exception, from.sp());
+}
 
 JITUNWIND_LEFT_BY_A_JUMP Outcome raise(_Unwind_Exception* exception, const void* entry) {
-  begin_walk_of_exception();
   FrameRow row;
   _Unwind_Context context(entry, row, exception);
+  begin_walk_of(exception, context.frame);
   std::optional<_Unwind_Context> first;
   const auto found = search(exception, context, first);
   if (found != _URC_HANDLER_FOUND) return returns(found);
@@ -184,9 +186,9 @@ JITUNWIND_LEFT_BY_A_JUMP Outcome jitunwind_eh_force(_Unwind_Exception* exception
                                                     const void* entry) {
   exception->private_1 = k_tag | reinterpret_cast<std::uintptr_t>(stop);
   exception->private_2 = reinterpret_cast<std::uintptr_t>(argument);
-  begin_walk_of_exception();
   FrameRow row;
   _Unwind_Context context(entry, row, exception);
+  begin_walk_of(exception, context.frame);
   return returns(force(exception, context));
 }
 
