@@ -11,7 +11,6 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -63,25 +62,13 @@ std::optional<std::string> run(const Peer& peer, const std::string& group, const
                           " --benchmark_filter='" + filter + "' 2>/dev/null");
 }
 
-std::vector<std::string> split(const std::string& name) {
-  std::vector<std::string> parts;
-  std::istringstream in(name);
-  for (std::string part; std::getline(in, part, '/');) {
-    if (part != "manual_time" && part.rfind("iterations:", 0) != 0) parts.push_back(part);  // parts of Google Benchmark
-  }
-  return parts;
-}
-
-/// Splits a name: "walk/unw_step/static/10" becomes row "walk/static/10" of the way "unw_step".
 void add(const json& measured, const Peer& peer, std::size_t round, Results& results) {
-  std::vector<std::string> parts = split(measured.at("name"));
-  const Contender contender{peer.title, parts.at(1)};
-  std::string row = parts.at(0);
-  for (std::size_t i = 2; i < parts.size(); ++i) row += "/" + parts[i];
+  const bench::MeasurementName name(measured.at("name"));
+  const Contender contender{peer.title, name.way};
   if (measured.value("error_occurred", false)) {
-    results.add_mistake(row, contender, measured.at("error_message"));
+    results.add_mistake(name.row, contender, measured.at("error_message"));
   } else {
-    results.add(row, contender, round, 1e9 / measured.at("items_per_second").get<double>());
+    results.add(name.row, contender, round, 1e9 / measured.at("items_per_second").get<double>());
   }
 }
 
@@ -118,8 +105,9 @@ bool is_cold(const std::string& group) { return group == bench::k_cold || group 
 
 std::vector<std::string> names_of(const Peer& peer, const std::string& group, const Options& options) {
   std::vector<std::string> all;
-  std::istringstream names(run(peer, group, options.filter, "--benchmark_list_tests", options).value_or(""));
-  for (std::string name; std::getline(names, name);) all.push_back(name);
+  std::istringstream names(run(peer, group, k_all, "--benchmark_list_tests", options).value_or(""));
+  for (std::string name; std::getline(names, name);)
+    if (bench::is_selected(name, options.filter)) all.push_back(name);
   return all;
 }
 
@@ -130,9 +118,24 @@ std::string filter_of_row(const std::string& name) {
   return "^" + name.substr(0, way) + "/[^/]+" + (rest == std::string::npos ? "" : name.substr(rest)) + "$";
 }
 
+/// Scripts do not list what they measure. Programs of groups whose processes take long to get ready run once a round.
+bool is_of_scripts(const std::string& group) {
+  return group == bench::k_debuggers || group == bench::k_links || group == bench::k_starts;
+}
+bool is_in_rows(const std::string& group) {
+  return group == bench::k_walk || is_cold(group) || group == bench::k_throw || group == bench::k_targets;
+}
+
+/// The rows of a group as one.
+std::vector<Row> joined(const std::vector<Row>& rows) {
+  if (rows.empty()) return {};
+  Row all = rows.front();
+  for (std::size_t i = 1; i < rows.size(); ++i) all.filter += "|" + rows[i].filter;
+  return {all};
+}
+
 std::vector<Row> rows_of(const std::string& group, const Options& options) {
-  if (group != bench::k_walk && !is_cold(group) && group != bench::k_throw && group != bench::k_targets)
-    return {{options.filter, {}}};
+  if (is_of_scripts(group) || (!is_in_rows(group) && options.filter == k_all)) return {{options.filter, {}}};
   std::vector<Row> rows;
   for (const Peer& peer : options.peers) {
     if (!peer.measures(group) || bench::is_again(peer.title)) continue;
@@ -143,7 +146,7 @@ std::vector<Row> rows_of(const std::string& group, const Options& options) {
       row->names.insert(peer.program + ("/" + name));
     }
   }
-  return rows;
+  return is_in_rows(group) ? rows : joined(rows);
 }
 
 void run_one(const Peer& peer, const Part& part, const Options& options, Results& results, json& kept) {
@@ -208,7 +211,7 @@ void count_instructions(const Peer& peer, const Options& options, Results& resul
   for (std::string line; std::getline(lines, line);) {
     const std::size_t space = line.find(' ');
     const std::string name = line.substr(space + 1);
-    if (!std::regex_search(name, std::regex(options.filter)) || !counts(peer, name)) continue;
+    if (!bench::is_selected(name, options.filter) || !counts(peer, name)) continue;
     show_progress("counting " + name + " of " + peer.title);
     const auto less = instructions(peer, name, few, options);
     const auto more = instructions(peer, name, 2 * few, options);
@@ -325,7 +328,7 @@ int main(int argc, char** argv) {
   options.folder = std::filesystem::canonical("/proc/self/exe").parent_path();
   CLI::App app{"Measures this library and other unwinders in alternation"};
   app.add_option("--rounds", options.rounds, "How often each program runs")->check(CLI::PositiveNumber);
-  app.add_option("--filter", options.filter, "Only measurements whose name matches");
+  app.add_option("--filter", options.filter, "Only measurements whose name or row matches");
   app.add_option("--keep", options.keep, "File for all that Google Benchmark reported");
   app.add_option("--report", options.report, "Folder for the tables as Markdown and for plots")->take_last();
   app.add_option("--baseline", options.baseline, "File of ratios to compare with")->take_last();

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <regex>
+#include <sstream>
 #include <string_view>
 
 namespace bench {
@@ -48,6 +49,19 @@ std::string ratio(double value) {
 constexpr std::string_view k_again = " again";
 
 }  // namespace
+
+MeasurementName::MeasurementName(const std::string& name) {
+  std::istringstream in(name);
+  std::getline(in, row, '/');
+  std::getline(in, way, '/');
+  for (std::string part; std::getline(in, part, '/');)
+    if (part != "manual_time" && part.rfind("iterations:", 0) != 0) row += "/" + part;  // parts of Google Benchmark
+}
+
+bool is_selected(const std::string& name, const std::string& filter) {
+  const std::regex selects(filter);
+  return std::regex_search(name, selects) || std::regex_search(MeasurementName(name).row, selects);
+}
 
 std::string again(const std::string& program) { return program + std::string(k_again); }
 bool is_again(const std::string& program) { return program.ends_with(k_again); }

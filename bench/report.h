@@ -14,6 +14,16 @@ struct Contender {
   friend auto operator<=>(const Contender&, const Contender&) = default;
 };
 
+/// The name of a measurement in a program: "walk/unw_step/static/10" is of row "walk/static/10" and way "unw_step".
+struct MeasurementName {
+  explicit MeasurementName(const std::string& name);
+  std::string row;
+  std::string way;
+};
+
+/// Whether a filter, a regular expression, selects a measurement: by its name or by its row.
+bool is_selected(const std::string& name, const std::string& filter);
+
 /// Each matching row has a limit: the time of `of` must not exceed `at_most` times the time of `to` in the same round.
 struct Target {
   Contender of;

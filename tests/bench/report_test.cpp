@@ -26,6 +26,17 @@ Results measured() {
   return results;
 }
 
+TEST(Report, FiltersSelectByNameAndByRow) {
+  const std::string name = "through_new/jitunwind-eh/directives/1000/iterations:20/manual_time";
+  EXPECT_EQ(MeasurementName(name).row, "through_new/directives/1000");
+  EXPECT_EQ(MeasurementName(name).way, "jitunwind-eh");
+  for (const char* const filter : {".", "through_", "/jitunwind-eh/", "through_new/[dt].*/1000$", "^through_new/dir"})
+    EXPECT_TRUE(is_selected(name, filter)) << filter;
+  for (const char* const filter : {"through_new/[dt].*/100$", "through_again", "directives/eh"})
+    EXPECT_FALSE(is_selected(name, filter)) << filter;
+  EXPECT_EQ(MeasurementName("check_fdes/way").row, "check_fdes");
+}
+
 TEST(Report, ComparesWithinARound) {
   EXPECT_EQ(said_of(measured(), {k_ours, k_other, 0.8}), "0.75 of other way (0.8)");
   EXPECT_EQ(said_of(measured(), {k_ours, k_other, 0.7}), "0.75 of other way (0.7)!");
