@@ -146,7 +146,7 @@ Status fill(ProcedureBlock& block, const Plan& plan) noexcept {
   info.format = plan.format;
   std::byte* at = block.behind();
   if (plan.has_rows()) {
-    const RowTable::Procedure procedure{{info.start_ip, info.end_ip}, plan.facts.personality, plan.facts.lsda};
+    const RowTable::Procedure procedure{code_of(info), plan.facts.personality, plan.facts.lsda};
     const Status encoded = RowTable::write(block.shape, procedure, at, info.u.rti);
     if (!encoded) return encoded;
   } else {
@@ -226,9 +226,7 @@ Registration& Registration::operator=(Registration&& other) noexcept {
   return *this;
 }
 
-AddrRange Registration::range() const noexcept {
-  return procedure_ ? AddrRange{procedure_->start_ip, procedure_->end_ip} : AddrRange{};
-}
+AddrRange Registration::range() const noexcept { return procedure_ ? code_of(*procedure_) : AddrRange{}; }
 
 std::size_t Registration::bytes() const noexcept { return procedure_ ? block_of(procedure_)->bytes : 0; }
 

@@ -36,7 +36,7 @@ class RowsOfProcedure {
         sources_{&dyn_row_source()},
         space_{arch, k_memory, local_modules(), sources_, {}},
         parts_(parts_of_registered(info)),
-        run_(parts_.regions, regions_of(info), {info.start_ip, info.end_ip}, arch) {}
+        run_(parts_.regions, regions_of(info), code_of(info), arch) {}
 
   Found row_at(Addr at, FrameRow& out) {
     if (info_.format != UNW_INFO_FORMAT_DYNAMIC) return table_row(at, out);
@@ -152,7 +152,7 @@ void tell(const unw_dyn_info_t& info, const std::string& mistake, std::uint64_t 
   ProcedureName written;
   const Found named =
       info.u.pi.name_ptr == 0 ? Found(false) : read_name(k_memory, info.u.pi.name_ptr, name, window, written);
-  tell_mistake({info.start_ip, info.end_ip}, named && *named ? name.data() : nullptr, mistake, instructions);
+  tell_mistake(code_of(info), named && *named ? name.data() : nullptr, mistake, instructions);
 }
 
 /// Error: a row cannot be read.
@@ -218,7 +218,7 @@ CheckReport check_part(const unw_dyn_info_t& info, CheckedParts* parts) {
   RowsOfProcedure rows(info, arch);
   const LsdaExtension data = lsda_extension(info);
   return check(
-      {arch, {info.start_ip, info.end_ip}, k_memory, data.lsda, data.landing_pad_base},
+      {arch, code_of(info), k_memory, data.lsda, data.landing_pad_base},
       [&](Addr at, FrameRow& out) { return rows.row_at(at, out); }, parts);
 }
 
@@ -238,8 +238,7 @@ std::vector<CheckReport> check_parts(std::span<unw_dyn_info_t* const> batch) {
       if (can_check(*batch[i]) && is_due(*batch[i])) reports[i] = check_part(*batch[i], &parts);
   };
   check_all([](const unw_dyn_info_t&) { return true; });
-  while (parts.begin_round())
-    check_all([&](const unw_dyn_info_t& info) { return parts.is_due({info.start_ip, info.end_ip}); });
+  while (parts.begin_round()) check_all([&](const unw_dyn_info_t& info) { return parts.is_due(code_of(info)); });
   return reports;
 }
 

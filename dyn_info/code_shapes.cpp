@@ -161,8 +161,6 @@ static_assert(shapes.size() <= DerivedRecords::k_most_shape);
 /// Bytes of the records of all shapes. Records of procedures, which share the memory, must not run out for them.
 constinit std::atomic<std::size_t> taken{0};
 
-AddrRange code_of(const ProcedureHold& hold) noexcept { return {hold.info()->start_ip, hold.info()->end_ip}; }
-
 CodeShape* by_number(std::uint32_t number) noexcept {
   return number == 0 ? nullptr : shapes[number - 1].load(std::memory_order_acquire);
 }
@@ -225,7 +223,7 @@ class RegisteredShapes final : public CodeShapes {
     if (!hold.info()) return {};
     CompactCode code;
     if (!place) {
-      if (const CodeShape* const shape = note_shape(hold, code)) place = shape->place(code_of(hold), at);
+      if (const CodeShape* const shape = note_shape(hold, code)) place = shape->place(hold.code(), at);
       if (!place) return {};
       if (const CallerRule rule = rules.find(place); rule.kept_by() != KeptBy::nothing) return rule;
     }
@@ -254,7 +252,7 @@ CodeShape* find_shape(const ProcedureHold& hold) noexcept {
 
 AlikePlace place_of(const ProcedureHold& hold, Addr at) noexcept {
   const CodeShape* const shape = find_shape(hold);
-  return shape ? shape->place(code_of(hold), at) : AlikePlace{};
+  return shape ? shape->place(hold.code(), at) : AlikePlace{};
 }
 
 [[gnu::hot]] const CodeShapes& registered_shapes() noexcept { return k_registered_shapes; }

@@ -1,7 +1,7 @@
 // The registered procedures that have rows: FDEs of a table format, in their place, and the readability of that memory.
 #pragma once
 
-#include "jitunwind/dyn_info/libunwind-dynamic.h"
+#include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/unwind_core/sources/cfi/compact_cfi_internal.h"
 
 #pragma GCC visibility push(default)
@@ -28,7 +28,7 @@ bool has_one_entry(const unw_dyn_info_t& info, const Arch& arch) noexcept;
 /// Returns whether the code matches nothing: "No match" in the table of codes, docs/directives.md "Validation".
 bool matches_nothing(const AddrRange& code, const Arch& arch) noexcept;
 inline bool matches_nothing(const unw_dyn_info_t& info, const Arch& arch) noexcept {
-  return matches_nothing(AddrRange{info.start_ip, info.end_ip}, arch);
+  return matches_nothing(code_of(info), arch);
 }
 
 /// The FDE that the procedure's table has for `at`; its bytes live as long as the hold on the procedure. Returns false

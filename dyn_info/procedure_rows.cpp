@@ -83,7 +83,7 @@ Found find_entry(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr
 }
 
 void read_dynamic_procedure(const unw_dyn_info_t& info, const RegionReader& regions, ProcedureInfo& out) noexcept {
-  out.range = {info.start_ip, info.end_ip};
+  out.range = code_of(info);
   out.handler = info.u.pi.handler;
   out.lsda = lsda_extension(regions, address_of(info.u.pi.regions)).lsda;
   out.gp = info.gp;
@@ -105,7 +105,7 @@ bool matches_nothing(const AddrRange& code, const Arch& arch) noexcept {
 Result<ProcedureAnswer> ask_procedure(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at,
                                       Lookup& lookup, AnyRow& row, OutcomeRoom& room) noexcept {
   if (info.format != UNW_INFO_FORMAT_DYNAMIC) return table_row(info, parts, at, lookup, row);
-  const AddrRange code{info.start_ip, info.end_ip};
+  const AddrRange code = code_of(info);
   const Arch& arch = lookup.space.arch;
   const Status ran = run_directives(parts.regions, address_of(info.u.pi.regions), code, arch, at, room.make(arch));
   if (!ran) return ran.error();
@@ -173,7 +173,7 @@ template <class Rows>
 
 [[gnu::noinline]] Addr tell_directive_rows(const unw_dyn_info_t& info, const DescriptionParts& parts, AddrRange code,
                                            const Arch& arch, RowListener& listener) noexcept {
-  DirectiveRun run(parts.regions, address_of(info.u.pi.regions), {info.start_ip, info.end_ip}, arch);
+  DirectiveRun run(parts.regions, address_of(info.u.pi.regions), code_of(info), arch);
   FrameRow row;
   for (Addr at = code.begin; at < code.end;) {
     DirectiveOutcome outcome(arch);

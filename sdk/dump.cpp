@@ -72,7 +72,7 @@ class Listing final : public RegistryObserver {
     {
       const ProcedureHold hold(key);
       if (!hold.info()) return;
-      code = {hold.info()->start_ip, hold.info()->end_ip};
+      code = hold.code();
       const bool by_directives = hold.info()->format == UNW_INFO_FORMAT_DYNAMIC;
       line.range(code.begin, code.end).text(by_directives ? " directives" : " table");
     }

@@ -95,8 +95,6 @@ class FramePublisher final : public FdeReceiver {
   std::optional<Addr> outrun_;  // the code from which on another thread took the place meanwhile
 };
 
-AddrRange range_of(const unw_dyn_info_t& procedure) noexcept { return {procedure.start_ip, procedure.end_ip}; }
-
 /// The end of the registered procedure there; `at` if there is none.
 Addr end_of_procedure(Addr at) noexcept {
   const ProcedureHold hold(at);
@@ -110,7 +108,7 @@ bool CodeSegments::State::publish_known(Place room, std::string_view name, const
   const SegmentsLock lock;
   const std::span<const std::byte> frames = known_frames.find(key);
   if (frames.empty()) return false;
-  enter(room, range_of(*procedure), frames, name);
+  enter(room, code_of(*procedure), frames, name);
   finish(room, procedure);
   return true;
 }
@@ -145,7 +143,7 @@ void CodeSegments::State::publish(Place room, std::string_view name, const Known
   if (publish_known(room, known_name.view(), key, procedure)) return;
   KnownFrames::Entry encoded;  // destroyed without the lock
   const bool serve_others = key.shape != nullptr && has_frames_of_its_shape(procedure->start_ip);
-  publish_encoded(room, range_of(*procedure), serve_others ? &encoded.frames : nullptr);
+  publish_encoded(room, code_of(*procedure), serve_others ? &encoded.frames : nullptr);
   const SegmentsLock lock;
   if (!encoded.frames.empty()) {
     encoded.shape = *key.shape;

@@ -197,7 +197,7 @@ class CompactRun {
 
 bool find_compact_row(const unw_dyn_info_t& info, const CompactLayout& layout, Addr at, CompactRow& out,
                       AddrRange& range) noexcept {
-  const AddrRange code{info.start_ip, info.end_ip};
+  const AddrRange code = code_of(info);
   const Addr unit = layout.arch().unit;
   if (info.format != UNW_INFO_FORMAT_DYNAMIC || layout.fp_slot() >= layout.size() || !code.contains(at) ||
       code.size() % unit != 0)

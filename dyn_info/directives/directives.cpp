@@ -21,7 +21,7 @@ DirectiveRun::DirectiveRun(const RegionReader& reader, Addr regions, AddrRange p
     : procedure_(procedure), arch_(arch), machine_(arch, reader, regions, unit_of(procedure.end)) {}
 
 DirectiveRun::DirectiveRun(const unw_dyn_info_t& info, const Arch& arch) noexcept
-    : DirectiveRun(k_local_regions, first_region(info), {info.start_ip, info.end_ip}, arch) {}
+    : DirectiveRun(k_local_regions, first_region(info), code_of(info), arch) {}
 
 Status DirectiveRun::go_to(Addr lookup, DirectiveOutcome& out) noexcept {
   if (!procedure_.contains(lookup) || procedure_.size() % arch_.unit != 0)
@@ -41,7 +41,7 @@ Status run_directives(const RegionReader& reader, Addr regions, AddrRange proced
 }
 
 Status run_directives(const unw_dyn_info_t& info, const Arch& arch, Addr lookup, DirectiveOutcome& out) noexcept {
-  return run_directives(k_local_regions, first_region(info), {info.start_ip, info.end_ip}, arch, lookup, out);
+  return run_directives(k_local_regions, first_region(info), code_of(info), arch, lookup, out);
 }
 
 Status make_row(const DirectiveOutcome& outcome, FrameRow& out) noexcept {

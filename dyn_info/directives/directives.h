@@ -16,6 +16,9 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
+/// The code that is described.
+inline AddrRange code_of(const unw_dyn_info_t& info) noexcept { return {info.start_ip, info.end_ip}; }
+
 /// One finding of validate(): an E_ or W_ code of docs/directives.md "Validation", and its place.
 struct Finding {
   ErrorCode code = ErrorCode::unspecified;

@@ -138,7 +138,7 @@ class FramePersonality {
 
   AddrRange procedure() const noexcept {
     const ProcedureHold hold(frame_.start_ + frame_.call_offset_);
-    return hold.info() ? AddrRange{hold.info()->start_ip, hold.info()->end_ip} : AddrRange{};
+    return hold.code();
   }
 
   void check(const FrameDecision& decision) const {

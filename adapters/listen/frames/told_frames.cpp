@@ -71,7 +71,7 @@ bool is_gone(const unw_dyn_info_t& lone) noexcept { return lone.start_ip == 0; }
 /// Callers call it before they cancel, since the code may be running.
 void keep_begins(std::span<const unw_dyn_info_t> infos) noexcept {
   for (const unw_dyn_info_t& info : infos)
-    if (!is_gone(info)) keep_taken_back({info.start_ip, info.end_ip});
+    if (!is_gone(info)) keep_taken_back(code_of(info));
 }
 
 /// Cancels the procedures of a call. The call stays in the table, since it will be taken back by its address.

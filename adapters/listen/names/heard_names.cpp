@@ -187,7 +187,7 @@ void describe_code(const AddrRange& code, std::string_view name, Addr fde) noexc
     } else {
       info = known != nullptr ? known->info : procedure_without_personality(code, fde);
     }
-    forget_overlapped({info.start_ip, info.end_ip}, info.start_ip);
+    forget_overlapped(code_of(info), info.start_ip);
     put(info, name);
   } catch (const std::bad_alloc&) {
     note(ErrorCode::out_of_memory, code.begin, "no memory for a name");

@@ -157,7 +157,7 @@ void FrameTables::add(std::span<unw_dyn_info_t* const> procedures) {
     Entry& entry = piece.entries[procedure->start_ip];
     take_back(piece, entry);
     Collector collector(contract_);
-    encode_fdes({procedure->start_ip, procedure->end_ip}, collector);
+    encode_fdes(code_of(*procedure), collector);
     entry.key = registration_of(procedure);
     tell(piece, entry, collector.fdes);
     changed.insert(number);

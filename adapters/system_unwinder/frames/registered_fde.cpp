@@ -61,8 +61,7 @@ Kind hand_out(const ProcedureHold& hold, Addr fde, AddrRange code, RegisteredFde
 /// library the unwinder would read it, too.
 std::optional<Kind> hand_out_own(const ProcedureHold& hold, Addr pc, RegisteredFde& out) noexcept {
   const unw_dyn_info_t& info = *hold.info();
-  if (has_told_pair(info, told_pairs.common))
-    return hand_out(hold, info.u.rti.segbase, {info.start_ip, info.end_ip}, out);
+  if (has_told_pair(info, told_pairs.common)) return hand_out(hold, info.u.rti.segbase, code_of(info), out);
   const Arch& arch = local_space().arch;
   if (has_one_entry(info, arch)) {
     const RowCache* const rows = local_space().row_cache;
