@@ -5,7 +5,7 @@
 
 #include <array>
 #include <cstdlib>
-#include <optional>
+#include <new>
 
 #include "jitunwind/sdk/exceptions/runtime/unwind_frame_p.h"
 #include "jitunwind/unwind_core/memory/raw_access_internal.h"
@@ -81,15 +81,22 @@ _Unwind_Reason_Code nonsense(const UnwindFrame& frame, _Unwind_Reason_Code error
   return error;
 }
 
+/// Room for a copy of a context, which std::optional would clear first: a kilobyte.
+union CopiedContext {
+  CopiedContext() noexcept {}
+  _Unwind_Context context;
+};
+
 /// Phase 1. On _URC_HANDLER_FOUND `context` is the handler's frame, and `first` the first frame with a personality
 /// routine: frames below it need no second lookup.
-_Unwind_Reason_Code search(_Unwind_Exception* exception, _Unwind_Context& context,
-                           std::optional<_Unwind_Context>& first) {
+_Unwind_Reason_Code search(_Unwind_Exception* exception, _Unwind_Context& context, CopiedContext& first) {
+  bool is_first = true;
   for (;;) {
     const Known known = context.frame.look();
     if (known != Known::found) return stopped(context.frame, known, _URC_FATAL_PHASE1_ERROR);
     if (context.frame.personality()) {
-      if (!first) first.emplace(context);
+      if (is_first) new (&first.context) _Unwind_Context(context);
+      is_first = false;
       const auto answer = ask_personality(_UA_SEARCH_PHASE, exception, context);
       if (answer == _URC_HANDLER_FOUND) return answer;
       if (answer != _URC_CONTINUE_UNWIND) return nonsense(context.frame, _URC_FATAL_PHASE1_ERROR);
@@ -166,12 +173,12 @@ JITUNWIND_LEFT_BY_A_JUMP Outcome raise(_Unwind_Exception* exception, const void*
   FrameRow row;
   _Unwind_Context context(entry, row, exception);
   begin_walk_of(exception, context.frame);
-  std::optional<_Unwind_Context> first;
+  CopiedContext first;
   const auto found = search(exception, context, first);
   if (found != _URC_HANDLER_FOUND) return returns(found);
   exception->private_1 = k_tag;
   exception->private_2 = context.frame.identity();
-  return returns(clean_up(exception, *first, first->frame.look_again()));
+  return returns(clean_up(exception, first.context, first.context.frame.look_again()));
 }
 
 }  // namespace
