@@ -286,6 +286,7 @@ void Segment::withdraw_one(Index index) noexcept {
   if (function.frames.size == 0) return;
   const std::size_t fde = function.frames.at + entry_size(memory_.tables() + function.frames.at);
   store(fde + k_fde_range, std::uint64_t{0});
+  store(fde + k_fde_begin, text().end - (memory_.image() + fde + k_fde_begin));
 }
 
 /// Copies what is used; the rest of a copy's pages are 0, as the file's are. Nobody writes to the file of a sealed one.

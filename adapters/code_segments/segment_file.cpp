@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -191,13 +192,14 @@ void write_segment_file(SegmentLayout& layout, const Arch& arch, std::span<std::
   EhFrameWriter frames(arch, into.subspan(layout.frames), layout.address(layout.frames));
   frames.begin_cie({});
   layout.no_frame = layout.frames + frames.size();
-  frames.begin_fde({layout.text_address, layout.text_address}, 0);
+  frames.begin_fde({layout.text_end(), layout.text_end()}, 0);
   frames.end_fde();
-  // The writer takes address 0 for none. bpftrace takes the first address of all entries for that of a mapping's
-  // tables.
-  const std::size_t place = layout.no_frame + k_fde_begin;
-  const std::uint64_t begin = layout.text_address - layout.address(place);
-  std::memcpy(into.data() + place, &begin, sizeof begin);
+  // bpftrace 0.27 cannot search a file that has rows at fewer than four addresses. It goes by rows alone, so these are
+  // that of code behind the text, too: nobody's, which has no caller.
+  constexpr std::byte k_next_unit{dwarf::cfa_advance_loc | 1};
+  const std::array rows{std::byte{dwarf::cfa_undefined}, static_cast<std::byte>(arch.ra), k_next_unit, k_next_unit,
+                        k_next_unit};
+  std::memcpy(into.data() + layout.no_frame + k_fde_instructions, rows.data(), rows.size());
   layout.first_frame = layout.frames + frames.size();
   ElfWriter elf(arch, into);
   elf.head({ET_DYN, sizeof(Elf64_Ehdr), k_segments, k_headers, k_sections});

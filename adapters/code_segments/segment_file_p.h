@@ -43,6 +43,10 @@ struct SegmentLayout {
     return offset < text || offset >= text + text_bytes ? tables + offset : text_address + (offset - text);
   }
 
+  /// The address behind the text, where no code is. FDEs of no code begin there: readers that keep one entry for each
+  /// address (gdb, libdw) would take one at a function's begin for the function's.
+  std::size_t text_end() const noexcept { return text_address + text_bytes; }
+
   std::size_t symbols_bytes(std::size_t count) const noexcept { return (1 + count) * sizeof(Elf64_Sym); }
   /// A number that changes with the tables, in the file's first 4 KiB: readers keep what they have read of a file by
   /// them. No two segments have the same words before it.
@@ -79,7 +83,7 @@ inline constexpr std::uint64_t k_no_symbol =
 inline constexpr std::size_t k_frames_of_function = 112, k_name_of_function = 48;
 inline constexpr std::size_t k_frames_end = sizeof(std::uint32_t);
 // Parts of an FDE with absolute or relative words (LSB 5.0 core, 10.6.1.2).
-inline constexpr std::size_t k_fde_begin = 8, k_fde_range = 16;
+inline constexpr std::size_t k_fde_begin = 8, k_fde_range = 16, k_fde_instructions = 25;  // without augmentation
 
 /// Writes the file without any function. `into` has layout.end zeroed bytes. Sets layout.no_frame and first_frame.
 void write_segment_file(SegmentLayout& layout, const Arch& arch, std::span<std::byte> into) noexcept;

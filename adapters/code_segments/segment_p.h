@@ -9,7 +9,7 @@
 //   publish   FDE behind the others, and last its first length, a 0 that ended the section; size of .eh_frame; search
 //             entry; name; size and address of the symbol, and last its first word, which says what it is; size of
 //             .text
-//   withdraw  first word and address of the symbol; search entry; range of the FDE
+//   withdraw  first word and address of the symbol; search entry; range of the FDE, and its begin
 //
 // A room for several functions has as many entries, which are published in the order of addresses, and withdrawn from
 // the last to the first. Those without function are that of no code at the room's last byte.

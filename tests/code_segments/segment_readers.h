@@ -1,6 +1,8 @@
 // Readers of a segment's tables in this process, which come while functions are appended, published and withdrawn.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -74,11 +76,27 @@ class SegmentReaders {
       if (!next || !*next) break;
       for (const Known& known : known_) of_known += fde.range.begin == known.start && fde.range.size() != 0;
       expect(fde.range.size() == 0 || fde.range.size() == sizeof FrameCode::k_bytes, "an entry of another size");
+      expect_apart(fde.range);
     }
     expect(of_known == known_.size(), "an entry is missing");
+    entries_ = 0;
+  }
+
+  /// Readers that keep one entry for each address must not keep that of no code for a function's.
+  void expect_apart(const AddrRange& code) {
+    const auto end = [](const AddrRange& range) { return std::max(range.end, range.begin + 1); };
+    for (std::size_t i = 0; i < entries_; ++i) {
+      const AddrRange& other = seen_[i];
+      const bool is_apart = end(code) <= other.begin || end(other) <= code.begin;
+      expect(is_apart || (code.size() == 0 && other.size() == 0), "two entries have an address in common");
+    }
+    expect(entries_ < seen_.size(), "more entries than are compared");
+    if (entries_ < seen_.size()) seen_[entries_++] = code;
   }
 
   const LibgccSearch search_;
+  std::array<AddrRange, 64> seen_{};
+  std::size_t entries_ = 0;
 };
 
 }  // namespace jitunwind::test
