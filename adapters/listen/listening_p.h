@@ -76,13 +76,17 @@ void forget_itt_methods_in_child() noexcept;
 /// The thread that follows files and lists calls it every 10 ms. Looks a few times a second for code that is old
 /// enough, and publishes it. Throws std::bad_alloc.
 void publish_old_code();
-/// Publishes code of any age at once. Returns the number of files that were made. Not signal-safe.
-std::size_t publish_all_code();
+/// Publishes at once what is due at a time of CLOCK_MONOTONIC, or code of any age. Both return the number of files that
+/// were made. Not signal-safe.
+std::size_t publish_code_due(std::int64_t at);
+inline std::size_t publish_all_code() { return publish_code_due(INT64_MAX / 2); }
 
 /// The pages are about to be unmapped or replaced: files with any of them are withdrawn as a whole. Files' other pages
 /// are published anew. Takes a lock only if there are such files: owners of heaps call it, too.
 void withdraw_unmapped(const AddrRange& pages) noexcept;
 
+/// Signal-safe. For a process that ends: its published files go.
+void remove_published_files() noexcept;
 void report_published(ListenStatus& out) noexcept;
 
 }  // namespace jitunwind

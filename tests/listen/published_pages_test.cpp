@@ -26,6 +26,7 @@
 #include "jitunwind/adapters/listen/publish/mapping_gate_p.h"
 #include "jitunwind/sdk/published_pages_internal.h"
 #include "jitunwind/unwind_core/targets/process_folder_internal.h"
+#include "jitunwind/unwind_core/uncancelled_internal.h"
 #include "number_code.h"
 #include "tests/support/allowed_calls.h"
 #include "tests/support/command.h"
@@ -436,8 +437,10 @@ TEST_F(Published, PartsThatNobodyHasWrittenToHaveNoFile) {
   EXPECT_EQ(publish_all_code(), 0u);
   EXPECT_NE(pages.file(first), "");
   EXPECT_EQ(pages.file(second), "");
+  for (int look = 0; look < 5; ++look) EXPECT_EQ(publish_all_code(), 0u);
   pages.patch(1, second + 3);
-  EXPECT_EQ(publish_all_code(), 1u);
+  constexpr std::int64_t k_seconds = 5'000'000'000;
+  EXPECT_EQ(publish_code_due(nanoseconds_of(CLOCK_MONOTONIC) + k_seconds), 1u);
   EXPECT_EQ(published(), 2u);
   const pid_t child = ::fork();
   if (child == 0) {
@@ -554,6 +557,32 @@ TEST_F(Published, WritableMemoryWhereTheKernelHoldsUpWriters) {
   int status = 0;
   ::waitpid(child, &status, 0);
   EXPECT_EQ(status, 0) << WEXITSTATUS(status);
+}
+
+/// Forked children end so; those of vfork() have their parent's memory.
+TEST_F(Published, ProcessesThatCallExitLeaveNoFiles) {
+  using End = void (*)(int);
+  for (const End end : {End{&::_exit}, End{&std::_Exit}}) {
+    const JitPages shared(1, MAP_SHARED);
+    shared.make_writable();
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const JitPages pages(1);
+      pages.name(0, "function");
+      if (publish_all_code() != 1) end(1);
+      const std::string file = pages.file();
+      if (::vfork() == 0) end(0);
+      if (::access(file.c_str(), F_OK) != 0) end(2);
+      std::strcpy(reinterpret_cast<char*>(shared.begin()), file.c_str());
+      end(0);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    ASSERT_EQ(status, 0);
+    const std::filesystem::path file(reinterpret_cast<const char*>(shared.begin()));
+    EXPECT_EQ(file.filename(), "pages-0.so");
+    EXPECT_FALSE(std::filesystem::exists(file.parent_path())) << file;
+  }
 }
 
 TEST_F(Published, AForkedChildPublishesAnew) {

@@ -34,7 +34,7 @@ void read_symbols(const std::string& nm_output, LayerSymbols& into) {
 }
 
 /// Functions of the C library that libjitunwind-listen defines in front of it. Lower layers call the C library's.
-const Names k_of_c_library{"mmap", "mprotect", "mremap", "munmap"};
+const Names k_of_c_library{"_exit", "mmap", "mprotect", "mremap", "munmap"};
 
 /// Returns "dyn_info calls f() of adapters" for each function that only layers behind its user define.
 Names upward_calls(const std::vector<LayerSymbols>& layers) {

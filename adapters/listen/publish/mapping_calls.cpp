@@ -1,5 +1,6 @@
 // The program's mmap, munmap, mprotect and mremap. Each does what the next definition does, the C library's, but not in
 // a moment in which a file is being mapped over code. Code whose pages are unmapped or mapped anew is withdrawn first.
+// With _exit, by which forked children end, no destructor runs that would remove their files.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -115,6 +116,12 @@ JITUNWIND_IN_TURN void* mremap(void* at, std::size_t size, std::size_t new_size,
   if (next.remap != nullptr) return next.remap(at, size, new_size, flags, to);
   return reinterpret_cast<void*>(::syscall(SYS_mremap, at, size, new_size, flags, to));
 }
+
+JITUNWIND_IN_TURN void _exit(int status) {
+  jitunwind::remove_published_files();
+  for (;;) ::syscall(SYS_exit_group, status);
+}
+JITUNWIND_IN_TURN void _Exit(int status) noexcept { _exit(status); }
 
 #else
 

@@ -26,8 +26,9 @@ namespace {
 
 constexpr std::int64_t k_second = 1'000'000'000;
 constexpr std::int64_t k_age = k_second;
-constexpr unsigned k_most_doublings = 6;  // of the time after which refused code is tried again
-constexpr unsigned k_looks = 25;          // calls of publish_old_code() to a look
+constexpr unsigned k_most_doublings = 6;      // of the time after which refused code is tried again
+constexpr unsigned k_doublings_of_parts = 2;  // of that after which parts are looked at that were not in memory
+constexpr unsigned k_looks = 25;              // calls of publish_old_code() to a look
 constexpr std::size_t k_most_files = 1024;
 constexpr std::size_t k_most_known = std::size_t{1} << 18;
 
@@ -109,7 +110,7 @@ class Publisher final : public RegistryObserver {
   Result<PublishedPages*> enter(std::span<const Candidate> run, PublishedPages&& made);
   void take_out(Files::iterator file, Files& into) noexcept;
   void note(const Error& why) noexcept;
-  void try_later(std::span<const Candidate> run, bool has_progress) noexcept;
+  void try_later(std::span<const Candidate> run, unsigned most_doublings) noexcept;
   void drop_unused() noexcept;
 
   std::unordered_map<const unw_dyn_info_t*, Known> known_;
@@ -123,6 +124,7 @@ class Publisher final : public RegistryObserver {
 /// Never destroyed: engines cancel code until the end.
 alignas(Publisher) std::byte publisher_memory[sizeof(Publisher)];
 constinit std::atomic<Publisher*> publisher{nullptr};
+constinit std::atomic<pid_t> publishing_process{0};
 
 void Publisher::registered(std::span<const RegisteredProcedure> procedures) noexcept {
   const std::int64_t due = nanoseconds_of(CLOCK_MONOTONIC) + k_age;
@@ -248,7 +250,7 @@ std::size_t Publisher::look(std::int64_t at) {
       ++made;
     } else {
       note(published.error());
-      try_later(run.code, false);
+      try_later(run.code, k_most_doublings);
     }
   }
   drop_unused();
@@ -311,7 +313,7 @@ std::size_t Publisher::publish_parts(const Cluster& whole, std::int64_t at) {
     behind_later = here.end();
   }
   if (lack) note(*lack);
-  try_later(later, made != 0);
+  try_later(later, lack ? k_most_doublings : k_doublings_of_parts);
   return made;
 }
 
@@ -430,15 +432,14 @@ void Publisher::note(const Error& why) noexcept {
   ++refused_, latest_refusal_ = why;
 }
 
-void Publisher::try_later(std::span<const Candidate> run, bool has_progress) noexcept {
+void Publisher::try_later(std::span<const Candidate> run, unsigned most_doublings) noexcept {
   const std::int64_t now = nanoseconds_of(CLOCK_MONOTONIC);
   const Here here(lock);
   for (const Candidate& candidate : run) {
     const auto known = known_.find(candidate.info);
     if (known == known_.end()) continue;
     known->second.is_published = false;
-    if (has_progress) known->second.tries = 0;
-    known->second.due = now + (k_age << std::min(known->second.tries, k_most_doublings));
+    known->second.due = now + (k_age << std::min(known->second.tries, most_doublings));
     ++known->second.tries;
     due_ = std::min(due_, known->second.due);
   }
@@ -466,21 +467,13 @@ void Publisher::report(ListenStatus& out) const noexcept {
   out.latest_unpublished = latest_refusal_;
 }
 
-/// Files of programs that end with their code still there. A signal handler that interrupted a change may call exit().
-[[gnu::destructor(101)]] void remove_files() noexcept {
-  Publisher* const known = publisher.load();
-  if (known == nullptr || !lock.try_lock()) return;
-  known->remove_files();
-  lock.unlock();
-}
-
 /// Observers take the lock when somebody has the registry's. A fork has to take it after that, so these handlers are
 /// there before the registry's own: handlers before a fork run in the reverse order. A fork waits until no file is
 /// mapped over code: the child would have the former memory, which it shares with nobody then.
 [[gnu::constructor(101)]] void take_part_in_forks() {
   const auto in_child = [] {
     forget_mapping_calls_in_child();
-    if (Publisher* const known = publisher.load()) known->leave_to_parent();
+    if (Publisher* const known = publisher.load()) known->leave_to_parent(), publishing_process = ::getpid();
     lock.after_fork();
   };
   const auto before = [] {
@@ -498,6 +491,7 @@ void Publisher::report(ListenStatus& out) const noexcept {
 Publisher& the_publisher() {
   if (Publisher* const known = publisher.load()) return *known;
   auto* const made = new (publisher_memory) Publisher;
+  publishing_process = ::getpid();
   publisher.store(made);
   if (const Status attached = attach_observer(*made); !attached) note_refusal("not published", attached.error());
   return *made;
@@ -507,13 +501,22 @@ Publisher& the_publisher() {
 
 void publish_old_code() {
   constinit static unsigned calls = 0;
-  if (++calls % k_looks == 0) (void)the_publisher().look(nanoseconds_of(CLOCK_MONOTONIC));
+  if (++calls % k_looks == 0) (void)publish_code_due(nanoseconds_of(CLOCK_MONOTONIC));
 }
 
-std::size_t publish_all_code() { return the_publisher().look(INT64_MAX / 2); }
+std::size_t publish_code_due(std::int64_t at) { return the_publisher().look(at); }
 
 void withdraw_unmapped(const AddrRange& pages) noexcept {
   if (are_published(pages)) publisher.load()->withdraw_unmapped(pages);
+}
+
+/// Files of programs that end with their code still there. A signal handler that interrupted a change may call exit().
+/// A child of vfork() has its parent's memory.
+[[gnu::destructor(101)]] void remove_published_files() noexcept {
+  Publisher* const known = publisher.load();
+  if (known == nullptr || publishing_process.load() != ::getpid() || !lock.try_lock()) return;
+  known->remove_files();
+  lock.unlock();
 }
 
 void report_published(ListenStatus& out) noexcept {
