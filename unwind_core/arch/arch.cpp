@@ -19,6 +19,11 @@ const RegisterInfo* Arch::search_by_dwarf(unsigned number) const noexcept {
   return it != registers.end() && it->dwarf == number ? &*it : nullptr;
 }
 
+int Arch::search_column(RegNum dwarf) const noexcept {
+  const RegisterInfo* const reg = by_dwarf(dwarf);
+  return reg ? reg->column : -1;
+}
+
 const RegisterInfo* Arch::by_perf(int number) const noexcept {
   if (number < 0) return nullptr;
   for (const RegisterInfo& r : registers)

@@ -157,11 +157,7 @@ struct Arch {
   /// Null: no register has the column.
   const RegisterInfo* by_column(int column) const noexcept;
   /// Column in a RegisterFile, or -1.
-  int column(RegNum dwarf) const noexcept {
-    if (dwarf < in_context.count) return dwarf;
-    const RegisterInfo* r = by_dwarf(dwarf);
-    return r ? r->column : -1;
-  }
+  int column(RegNum dwarf) const noexcept { return dwarf < in_context.count ? dwarf : search_column(dwarf); }
 
   Addr word_mask() const noexcept { return word_size == 8 ? ~Addr{0} : 0xffff'ffff; }  ///< every bit of a word
   /// Calls push the return address, to CFA - word, and SP is the CFA after it is popped. Every bit of it counts.
@@ -171,6 +167,7 @@ struct Arch {
   std::int16_t low_half() const noexcept { return static_cast<std::int16_t>(big_endian ? vector_slot - 8 : 0); }
 
   const RegisterInfo* search_by_dwarf(unsigned number) const noexcept;  // by_dwarf()
+  int search_column(RegNum dwarf) const noexcept;                       // column()
   const RegisterInfo* search_by_libunwind(int number) const noexcept;   // by_libunwind()
 };
 
