@@ -15,7 +15,7 @@ use std::ffi::{CStr, CString};
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 /// The version of the header's interface.
 const VERSION: c_uint = 1;
@@ -25,7 +25,11 @@ pub const OLD_LIBRARY: i32 = -3;
 pub const NOT_LOADED: i32 = -4;
 pub const OTHER_LIBRARY: i32 = -5;
 pub const SWITCHED_OFF: i32 = -6;
+/// Another thread hands this code to a library that has just come.
+pub const BUSY: i32 = -7;
 const NUL_IN_NAME: i32 = -8;
+/// This handler has interrupted the library, or a search for one.
+pub const IN_HANDLER: i32 = 122;
 
 /// What an instruction does to the frame; `enum ju_jit_does` of the header has the meaning of each.
 pub mod does {
@@ -207,6 +211,9 @@ impl Refusal {
     fn other_library() -> Refusal {
         Refusal::own(OTHER_LIBRARY, "another library of jitunwind serves this program already")
     }
+    fn in_search() -> Refusal {
+        Refusal::own(IN_HANDLER, "this handler has interrupted a search for a library")
+    }
     #[cold]
     fn no_library() -> Refusal {
         Refusal::own(NO_LIBRARY, "no library of jitunwind serves this program")
@@ -247,34 +254,93 @@ extern "C" {
     fn dlsym(object: *mut c_void, name: *const c_char) -> *mut c_void;
     fn dlerror() -> *const c_char;
     fn secure_getenv(name: *const c_char) -> *const c_char;
+    static ju_jit_rust_note_1: [c_uint; 6];
 }
 const LAZY_AND_STAYS: c_int = 1 | 0x1000;
 const LOADED_ONLY: c_int = 4;
+
+// Libraries that are loaded later find this note of each program and shared object, and call the function.
+std::arch::global_asm!(
+    ".pushsection .note.jitunwind.jit_rust,\"a\",%note\n.balign 4\n.hidden ju_jit_rust_come_1, ju_jit_rust_note_1",
+    ".globl ju_jit_rust_note_1\nju_jit_rust_note_1: .long 10, 4, 2\n.asciz \"jitunwind\"\n.balign 4",
+    ".long ju_jit_rust_come_1 - .\n.popsection",
+);
 
 /// Null: no call goes anywhere. `FIRST`: nothing was looked for yet, or a library may come.
 static NOW: AtomicPtr<Table> = AtomicPtr::new(FIRST);
 const FIRST: *mut Table = 1 as *mut Table;
 static LIBRARY: AtomicPtr<Table> = AtomicPtr::new(null_mut());
-static KEEPS: AtomicBool = AtomicBool::new(false);
+/// 0: announcements are not kept. 2: they are, and a search has begun, after which a library brings itself.
+static KEEPS: AtomicUsize = AtomicUsize::new(0);
 static IS_TOLD: AtomicBool = AtomicBool::new(false);
 static LOST: AtomicUsize = AtomicUsize::new(0);
 static REFUSED: AtomicUsize = AtomicUsize::new(0);
 const MOST_KEPT: usize = 4096;
-
-enum Kept {
-    Waits(OwnedCode),
-    Announced(*mut c_void),
-    Gone,
+thread_local! {
+    /// Whether this thread looks for a library: its handlers must not do so, too.
+    static LOOKS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
-unsafe impl Send for Kept {}
-static KEPT: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
 
-fn kept() -> MutexGuard<'static, Vec<Kept>> {
-    KEPT.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+/// An announcement that is kept. There is no lock, which children of `fork()` could find held.
+struct Slot {
+    holder: AtomicUsize, // one of these, or the library's handle
+    copy: AtomicPtr<OwnedCode>,
+}
+const FREE: usize = 0;
+const TAKEN: usize = 1; // a thread works on it
+const WAITS: usize = 2; // `copy` is the announcement
+const NOT_SERVED: usize = 3; // the library has refused it
+#[allow(clippy::declare_interior_mutable_const)] // each slot is a copy of it
+const FREE_SLOT: Slot = Slot { holder: AtomicUsize::new(FREE), copy: AtomicPtr::new(null_mut()) };
+static KEPT: [Slot; MOST_KEPT] = [FREE_SLOT; MOST_KEPT];
+
+impl Slot {
+    fn take(&self, holder: usize) -> bool {
+        self.holder.compare_exchange(holder, TAKEN, SeqCst, SeqCst).is_ok()
+    }
+    /// Precondition: this thread has taken it.
+    fn leave(&self, holder: usize) {
+        let copy = self.copy.swap(null_mut(), SeqCst);
+        self.holder.store(holder, SeqCst);
+        drop((!copy.is_null()).then(|| unsafe { Box::from_raw(copy) }));
+    }
+    fn hand_over(&self, library: &Table) {
+        let mut known = null_mut();
+        match unsafe { (library.announce)(&(*self.copy.load(SeqCst)).raw, &mut known, null_mut()) } {
+            0 => self.leave(known as usize),
+            IN_HANDLER => self.holder.store(WAITS, SeqCst), // the next look() does it
+            _ => {
+                REFUSED.fetch_add(1, SeqCst);
+                self.leave(NOT_SERVED);
+            }
+        }
+    }
+    fn give_up(&self) -> Result<(), Refusal> {
+        let states = (0..1000).map(|_| self.holder.load(SeqCst));
+        let waits = |holder: &usize| *holder == TAKEN && (std::thread::yield_now(), true).1;
+        let holder = states.skip_while(waits).next().filter(|&holder| self.take(holder));
+        let busy = || Refusal::own(BUSY, "another thread hands this code to a library that has just come");
+        let holder = holder.ok_or_else(busy)?;
+        let result = match holder {
+            WAITS | NOT_SERVED => Ok(()),
+            known => take_back(known as *mut c_void),
+        };
+        self.leave(FREE);
+        result
+    }
 }
 
 fn library() -> Option<&'static Table> {
     unsafe { LIBRARY.load(SeqCst).as_ref() }
+}
+
+fn keeps() -> bool {
+    KEEPS.load(SeqCst) != 0
+}
+
+fn take_back(known: *mut c_void) -> Result<(), Refusal> {
+    let library = library().ok_or_else(Refusal::no_library)?;
+    ask(|error| unsafe { (library.take_back)(known, error) })
 }
 
 /// Calls a function of the library that takes an error.
@@ -306,16 +372,9 @@ unsafe impl Send for Known {}
 impl Known {
     /// Takes the code back, before it is freed or written over.
     pub fn take_back(self) -> Result<(), Refusal> {
-        let take = |known| match library() {
-            Some(library) => ask(|error| unsafe { (library.take_back)(known, error) }),
-            None => Err(Refusal::no_library()),
-        };
         match self.place {
-            Place::Library(known) => take(known),
-            Place::Slot(slot) => match std::mem::replace(&mut kept()[slot], Kept::Gone) {
-                Kept::Announced(known) => take(known),
-                _ => Ok(()),
-            },
+            Place::Library(known) => take_back(known),
+            Place::Slot(slot) => KEPT[slot].give_up(),
         }
     }
 }
@@ -340,49 +399,36 @@ pub unsafe fn announce(code: &Code) -> Result<Known, Refusal> {
 }
 
 fn announce_now(code: &Code) -> Result<Known, Refusal> {
-    if library().is_none() {
-        let _ = look(None);
+    let library = found();
+    if library.is_none() && LOOKS.with(|looks| looks.get()) && !keeps() {
+        return Err(Refusal::in_search());
     }
     let owned = OwnedCode::new(code)?;
     let _frame = code.frame.clone();
-    if let Some(library) = library() {
+    if let Some(library) = library {
         let mut known = null_mut();
         ask(|error| unsafe { (library.announce)(&owned.raw, &mut known, error) })?;
         return Ok(Known { place: Place::Library(known), _frame });
     }
-    if !KEEPS.load(SeqCst) {
+    if !keeps() {
         return Err(Refusal::no_library());
     }
-    let mut all = kept();
-    let free = all.iter().position(|one| matches!(one, Kept::Gone));
-    if free.is_none() && all.len() == MOST_KEPT {
+    let free = KEPT.iter().position(|slot| slot.holder.load(SeqCst) == FREE && slot.take(FREE));
+    let slot = free.ok_or_else(|| {
         LOST.fetch_add(1, SeqCst);
-        return Err(Refusal::own(FULL, "not kept for a later library: as much as there is room for is kept already"));
-    }
-    let slot = free.unwrap_or(all.len());
-    if free.is_none() {
-        all.push(Kept::Gone);
-    }
-    all[slot] = Kept::Waits(owned);
-    drop(all);
-    if let Some(library) = library() {
+        Refusal::own(FULL, "not kept for a later library: as much as there is room for is kept already")
+    })?;
+    KEPT[slot].copy.store(Box::into_raw(Box::new(owned)), SeqCst);
+    KEPT[slot].holder.store(WAITS, SeqCst);
+    if let Some(library) = self::library() {
         hand_over(library); // it came meanwhile
     }
     Ok(Known { place: Place::Slot(slot), _frame })
 }
 
-/// Announces what was kept.
+/// Announces what was kept. A slot that another thread works on is handed over by that thread.
 fn hand_over(library: &Table) {
-    for one in kept().iter_mut() {
-        if let Kept::Waits(code) = one {
-            let mut known = null_mut();
-            let result = unsafe { (library.announce)(&code.raw, &mut known, null_mut()) };
-            if result != 0 {
-                REFUSED.fetch_add(1, SeqCst);
-            }
-            *one = if result == 0 { Kept::Announced(known) } else { Kept::Gone };
-        }
-    }
+    KEPT.iter().filter(|slot| slot.take(WAITS)).for_each(|slot| slot.hand_over(library));
 }
 
 /// Room for code that tools see. Errors: [`NO_LIBRARY`], after which JITs use memory of their own.
@@ -412,16 +458,24 @@ pub unsafe fn release(start: *const u8) -> Result<(), Refusal> {
     ask(|error| (library.release)(start.cast(), error))
 }
 
+/// The library, if there is one or if it is found now. A library that comes after the search brings itself.
 fn found() -> Option<&'static Table> {
-    if wanted() && library().is_none() {
+    if wanted() && library().is_none() && KEEPS.load(SeqCst) != 2 && !LOOKS.with(|looks| looks.get()) {
         let _ = look(None);
     }
     library()
 }
 
-/// Keeps announcements from now on, if there is no library: 4096 at a time. Each one looks for a loaded library again.
+#[no_mangle]
+extern "C" fn ju_jit_rust_come_1(functions: Functions) {
+    if keeps() {
+        let _ = serve(functions);
+    }
+}
+
+/// Keeps announcements from now on, if there is no library: 4096 at a time. The next one looks for a loaded library.
 pub fn keep() {
-    KEEPS.store(true, SeqCst);
+    KEEPS.store(1, SeqCst);
     if library().is_none() {
         NOW.store(FIRST, SeqCst);
     }
@@ -440,7 +494,7 @@ pub struct Status {
 pub fn status() -> Status {
     Status {
         library: library().map_or(0, |table| table.library),
-        kept: kept().iter().filter(|one| matches!(one, Kept::Waits(_))).count(),
+        kept: KEPT.iter().filter(|slot| slot.holder.load(SeqCst) == WAITS).count(),
         lost: LOST.load(SeqCst),
         refused: REFUSED.load(SeqCst),
     }
@@ -450,27 +504,31 @@ pub fn status() -> Status {
 pub fn look(path: Option<&str>) -> Result<(), Refusal> {
     let word = unsafe { secure_getenv(c(b"JITUNWIND\0")) };
     let word = if word.is_null() { "".into() } else { unsafe { CStr::from_ptr(word) }.to_string_lossy() };
+    if LOOKS.with(|looks| looks.replace(true)) {
+        return Err(Refusal::in_search());
+    }
     if word == "late" {
         keep();
     }
     let asked = if word == "late" || IS_TOLD.load(SeqCst) { "" } else { &word };
-    let result = if word == "0" {
-        KEEPS.store(false, SeqCst);
-        Err(Refusal::own(SWITCHED_OFF, "switched off by JITUNWIND=0 in the environment"))
-    } else {
-        search(path, asked)
+    let note = unsafe { std::ptr::read_volatile(&ju_jit_rust_note_1) }; // the linker takes it along
+    if word == "0" {
+        KEEPS.store(0, SeqCst);
+    } else if keeps() && note[0] != 0 {
+        KEEPS.store(2, SeqCst);
+    }
+    let result = match &*word {
+        "0" => Err(Refusal::own(SWITCHED_OFF, "switched off by JITUNWIND=0 in the environment")),
+        _ => search(path, asked),
     };
+    LOOKS.with(|looks| looks.set(false));
     if let Err(why) = &result {
         if path.is_none() && !asked.is_empty() && why.code != SWITCHED_OFF {
             eprintln!("jitunwind: JITUNWIND={}: {}", asked, why);
             IS_TOLD.store(true, SeqCst);
         }
-        if !KEEPS.load(SeqCst) {
-            NOW.store(null_mut(), SeqCst);
-        }
-        if KEEPS.load(SeqCst) || library().is_some() {
-            NOW.store(FIRST, SeqCst);
-        }
+        let goes_on = keeps() || library().is_some();
+        NOW.store(if goes_on { FIRST } else { null_mut() }, SeqCst);
     }
     result
 }
@@ -516,7 +574,12 @@ fn search(path: Option<&str>, asked: &str) -> Result<(), Refusal> {
     if function.is_null() {
         return Err(Refusal::own(NOT_LOADED, "the file is no library of jitunwind"));
     }
-    let functions: unsafe extern "C" fn(c_uint) -> *mut Table = unsafe { std::mem::transmute(function) };
+    serve(unsafe { std::mem::transmute(function) })
+}
+
+type Functions = unsafe extern "C" fn(c_uint) -> *mut Table;
+
+fn serve(functions: Functions) -> Result<(), Refusal> {
     let table = unsafe { functions(VERSION) };
     if table.is_null() {
         return Err(Refusal::own(OLD_LIBRARY, "the library is older than this program's jitunwind-jit"));

@@ -1,6 +1,7 @@
 //! Programs that are not linked to the library, in every way of finding it. Each test runs this program again.
 use jitunwind_jit::{announce, does, keep, look, status, wanted, Code, Frame, Known, Mark};
-use std::os::raw::{c_int, c_long, c_void};
+use std::os::raw::{c_char, c_int, c_long, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 /// `long twice(void (*watch)(void), long n)`: push rbx; mov rbx,rsi; call rdi; lea rax,[rbx+rbx]; pop rbx; ret
 const TWICE: [u8; 12] = [0x53, 0x48, 0x89, 0xf3, 0xff, 0xd7, 0x48, 0x8d, 0x04, 0x1b, 0x5b, 0xc3];
@@ -8,6 +9,17 @@ const TWICE: [u8; 12] = [0x53, 0x48, 0x89, 0xf3, 0xff, 0xd7, 0x48, 0x8d, 0x04, 0
 extern "C" {
     fn mmap(at: *mut c_void, size: usize, access: c_int, kind: c_int, file: c_int, offset: c_long) -> *mut c_void;
     fn backtrace(into: *mut *mut c_void, count: c_int) -> c_int;
+    fn dlsym(object: *mut c_void, name: *const c_char) -> *mut c_void;
+}
+
+static OPENED: AtomicUsize = AtomicUsize::new(0);
+/// Counts calls, those of the crate, too.
+#[no_mangle]
+extern "C" fn dlopen(file: *const c_char, flags: c_int) -> *mut c_void {
+    OPENED.fetch_add(1, SeqCst);
+    let next = unsafe { dlsym(-1isize as *mut c_void, b"dlopen\0".as_ptr().cast()) };
+    let next: extern "C" fn(*const c_char, c_int) -> *mut c_void = unsafe { std::mem::transmute(next) };
+    next(file, flags)
 }
 
 static mut SEEN: c_int = 0;
@@ -74,6 +86,16 @@ fn announces() {
             kept.take_back().unwrap();
             assert!(!goes_on(code));
         }
+        "opened" => {
+            keep();
+            let all: Vec<_> = (0..100).map(|_| announced(code).ok().unwrap()).collect();
+            assert_eq!((OPENED.load(SeqCst), status().kept, goes_on(code)), (1, 100, false)); // searched once
+            let file = std::ffi::CString::new(std::env::var("OPENS").unwrap()).unwrap();
+            assert!(!dlopen(file.as_ptr(), 2).is_null());
+            assert_eq!((status().kept, status().refused, goes_on(code)), (0, 0, true));
+            all.into_iter().for_each(|one| one.take_back().unwrap());
+            assert!(!goes_on(code));
+        }
         "full" => {
             keep();
             let all: Vec<_> = (0..4096).map(|_| announced(code).ok().unwrap()).collect();
@@ -121,4 +143,7 @@ fn before_the_library() {
     run("late", &[]);
     run("late", &[("JITUNWIND", "late")]);
     run("full", &[]);
+    for file in [library(), library().replace(".so", "-listen.so")] {
+        run("opened", &[("OPENS", &file)]);
+    }
 }
