@@ -1,18 +1,79 @@
 // Functions that are committed: registered first, and then published.
 #include <algorithm>
+#include <cstring>
 #include <new>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "jitunwind/adapters/code_segments/segments_state_p.h"
-#include "jitunwind/dyn_info/code_shape_internal.h"
 #include "jitunwind/dyn_info/registry/observers_internal.h"
 #include "jitunwind/sdk/exceptions/fde_encoder_internal.h"
 #include "jitunwind/sdk/local_space.h"
+#include "jitunwind/unwind_core/byte_reader.h"
+#include "jitunwind/unwind_core/rows/dwarf_constants_internal.h"
 #include "jitunwind/unwind_core/trace/log.h"
 
 namespace jitunwind {
+namespace {
+
+std::size_t fde_in(std::span<const std::byte> frames) noexcept {
+  std::uint32_t length_of_cie = 0;
+  std::memcpy(&length_of_cie, frames.data(), sizeof length_of_cie);
+  return sizeof length_of_cie + length_of_cie;
+}
+
+/// The length of the number behind the opcode; 0: it is in the opcode.
+std::size_t length_of_distance(std::uint64_t units) noexcept {
+  return units < 0x40 ? 0 : units <= 0xff ? 1 : units <= 0xffff ? 2 : 4;
+}
+
+}  // namespace
+
+void KnownFrames::Entry::find_distance(const CodeShape& registered) noexcept {
+  const std::uint64_t units = size / registered.unit;
+  if (units <= registered.tail || units - registered.tail <= registered.front) return;
+  ByteReader program(std::span<const std::byte>(frames).subspan(fde_in(frames) + k_fde_instructions), false);
+  for (std::uint64_t location = 0; !program.at_end();) {
+    const std::size_t at = program.position();
+    const std::uint8_t op = program.u8(), kind = op & 0xc0, low = op & 0x3f;
+    std::uint64_t distance = kind == dwarf::cfa_advance_loc ? low : 0;
+    if (op >= dwarf::cfa_advance_loc1 && op <= dwarf::cfa_advance_loc4)
+      distance = program.unsigned_of(std::size_t{1} << (op - dwarf::cfa_advance_loc1));
+    else if (kind == dwarf::cfa_offset || op == dwarf::cfa_def_cfa_offset || op == dwarf::cfa_def_cfa_register)
+      (void)program.uleb();
+    else if (op == dwarf::cfa_def_cfa)
+      (void)program.uleb(), (void)program.uleb();
+    else if (distance == 0 && kind != dwarf::cfa_restore && op != dwarf::cfa_nop)
+      return;
+    location += distance;
+    if (location <= registered.front || distance == 0) continue;
+    if (location < units - registered.tail || distance > UINT32_MAX) return;
+    distance_at = fde_in(frames) + k_fde_instructions + at;
+    rest = units - distance;
+    break;
+  }
+  unit = registered.unit;
+  least_size = (registered.front + registered.tail + 1) * unit;
+}
+
+bool KnownFrames::Entry::resize(std::uint64_t new_size) noexcept {
+  if (new_size < least_size || new_size % unit != 0) return false;
+  const auto put = [&](std::size_t at, const void* from, std::size_t bytes) {
+    std::memcpy(frames.data() + at, from, bytes);
+  };
+  if (distance_at != 0) {
+    const std::uint64_t distance = new_size / unit - rest;
+    const std::size_t length = length_of_distance(distance);
+    if (length != length_of_distance(size / unit - rest) || distance > UINT32_MAX) return false;
+    const std::uint8_t op = dwarf::cfa_advance_loc | static_cast<std::uint8_t>(distance & 0x3f);
+    if (length == 0) put(distance_at, &op, sizeof op);
+    if (length != 0) put(distance_at + 1, &distance, length);
+  }
+  put(fde_in(frames) + k_fde_range, &new_size, sizeof new_size);
+  size = new_size;
+  return true;
+}
 
 void CodeSegments::State::enter(Place room, AddrRange code, std::span<const std::byte> frames,
                                 std::string_view name) noexcept {
@@ -38,10 +99,10 @@ void CodeSegments::State::end_writing(Place room) noexcept {
 
 namespace {
 
-/// False: its rows are those of other code (ALIAS), or it has too many directives to know.
-bool has_frames_of_its_shape(Addr start) noexcept {
+/// Null: its rows are those of other code (ALIAS), or it has too many directives to know.
+const CodeShape* shape_of(Addr start) noexcept {
   const ProcedureHold hold(start);
-  return hold.info() != nullptr && hold.info()->start_ip == start && find_shape(hold) != nullptr;
+  return hold.info() != nullptr && hold.info()->start_ip == start ? find_shape(hold) : nullptr;
 }
 
 /// Passes on what the encoder makes of a procedure, for the place behind the segment's last entry; or the name alone.
@@ -142,12 +203,13 @@ void CodeSegments::State::publish(Place room, std::string_view name, const Known
   known_name.foreign(name);
   if (publish_known(room, known_name.view(), key, procedure)) return;
   KnownFrames::Entry encoded;  // destroyed without the lock
-  const bool serve_others = key.shape != nullptr && has_frames_of_its_shape(procedure->start_ip);
-  publish_encoded(room, code_of(*procedure), serve_others ? &encoded.frames : nullptr);
+  const CodeShape* const shape = key.shape == nullptr ? nullptr : shape_of(procedure->start_ip);
+  publish_encoded(room, code_of(*procedure), shape != nullptr ? &encoded.frames : nullptr);
+  encoded.size = key.size;
+  if (!encoded.frames.empty()) encoded.find_distance(*shape);
   const SegmentsLock lock;
   if (!encoded.frames.empty()) {
     encoded.shape = *key.shape;
-    encoded.size = key.size;
     known_frames.exchange(encoded);
   }
   finish(room, procedure);

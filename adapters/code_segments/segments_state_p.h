@@ -19,6 +19,7 @@
 #include "jitunwind/adapters/code_segments/segment_p.h"
 #include "jitunwind/builders/description.h"
 #include "jitunwind/builders/registration.h"
+#include "jitunwind/dyn_info/code_shape_internal.h"
 #include "jitunwind/dyn_info/registry/locking/forkable_lock_internal.h"
 #include "jitunwind/unwind_core/hash.h"
 #include "jitunwind/unwind_core/page_internal.h"
@@ -27,11 +28,12 @@
 
 namespace jitunwind {
 
-/// Call frame information that was encoded before, of code of one shape and size. The frames have no pointer besides
-/// the begin of the code. The caller has a lock.
+/// Call frame information that was encoded before, of code of one shape. The frames have no pointer besides the begin
+/// of the code. Those of code of another size differ in two numbers: the size, and the distance to the first row that
+/// is counted from the end. The caller has a lock.
 class KnownFrames {
  public:
-  /// The words that the frames depend on.
+  /// What the frames depend on.
   struct Key {
     const FrameShape* shape = nullptr;  ///< null: these frames are no other's
     std::uint64_t size = 0;
@@ -40,6 +42,17 @@ class KnownFrames {
     FrameShape shape{};
     std::uint64_t size = 0;
     std::vector<std::byte> frames{};
+
+    /// Finds the distance, if the frames have no instructions but the usual ones. `registered`: the code's shape.
+    void find_distance(const CodeShape& registered) noexcept;
+    /// Makes them those of code of this size. False: they stay as they are, since the distance would have another
+    /// length.
+    bool resize(std::uint64_t new_size) noexcept;
+
+    std::uint64_t least_size = UINT64_MAX;  ///< of code that may have other sizes
+    std::uint64_t rest = 0;                 ///< units of the code besides the distance
+    std::uint64_t unit = 1;
+    std::size_t distance_at = 0;  ///< in the frames; 0: there is none
   };
 
   /// Refers to the description. Code with handlers has pointers of its own.
@@ -50,10 +63,10 @@ class KnownFrames {
   }
 
   /// Empty: they are not known.
-  std::span<const std::byte> find(const Key& key) const noexcept {
+  std::span<const std::byte> find(const Key& key) noexcept {
     if (key.shape == nullptr) return {};
-    for (const Entry& entry : entries_[place(*key.shape, key.size)])
-      if (entry.size == key.size && entry.shape == *key.shape) return entry.frames;
+    for (Entry& entry : entries_[place(*key.shape, key.size)])
+      if (entry.shape == *key.shape && (entry.size == key.size || entry.resize(key.size))) return entry.frames;
     return {};
   }
   /// Puts the entry in, and gives the older one of its place, which is destroyed without the lock: shapes have one of
@@ -64,8 +77,10 @@ class KnownFrames {
 
  private:
   static constexpr unsigned k_bits = 7;
+  /// Sizes whose distances have one length have one place, but for those that are only just so large.
   static std::size_t place(const FrameShape& shape, std::uint64_t size) noexcept {
-    return table_place(hash_with(reinterpret_cast<std::uintptr_t>(shape.regions()), size), k_bits);
+    const unsigned length = (size >= 64) + (size > 0xff) + (size > 0xffff);
+    return table_place(hash_with(reinterpret_cast<std::uintptr_t>(shape.regions()), length), k_bits);
   }
 
   // Two of one place do not take turns.

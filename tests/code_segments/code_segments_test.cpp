@@ -3,10 +3,13 @@
 
 #include <execinfo.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstring>
 #include <filesystem>
+#include <random>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -15,11 +18,14 @@
 
 #include "jitunwind/builders/object_registration.h"
 #include "jitunwind/dyn_info/registry/registry.h"
+#include "jitunwind/sdk/exceptions/fde_encoder_internal.h"
+#include "jitunwind/sdk/local_space.h"
 #include "jitunwind/sdk/walk.h"
 #include "tests/code_segments/committed.h"
 #include "tests/code_segments/symbols_of.h"
 #include "tests/support/command.h"
 #include "tests/support/emulated.h"
+#include "tests/support/host_row.h"
 
 namespace jitunwind::test {
 namespace {
@@ -175,6 +181,56 @@ TEST(CodeSegments, EmptyRoomsServeAgain) {
   }
   EXPECT_EQ(segments.status().functions, 3u);
   EXPECT_EQ(segments.status().published, 3u);
+}
+
+std::size_t entry_size(const std::byte* entry) {
+  std::uint32_t length = 0;
+  std::memcpy(&length, entry, sizeof length);
+  return sizeof length + length;
+}
+
+/// The FDE that the encoder makes of registered code.
+struct EncodedFde final : FdeReceiver {
+  explicit EncodedFde(AddrRange code) { encode_fdes(code, *this); }
+  Addr place() noexcept override { return 1; }
+  void fde(AddrRange, std::span<const std::byte> both) override {
+    bytes.assign(both.begin() + static_cast<std::ptrdiff_t>(entry_size(both.data())), both.end());
+  }
+  void refused(const Error&) noexcept override {}
+  std::vector<std::byte> bytes;
+};
+
+/// They are encoded once, and get another size and distance for code of another size.
+TEST(CodeSegments, FramesOfOneShapeServeEverySize) {
+  constexpr std::size_t k_range = 16;  // what precedes it in an FDE depends on its place
+  const std::size_t unit = local_space().arch.unit;
+  std::vector<std::size_t> sizes;
+  for (const std::size_t least : {40, 200, 240, 65'500}) {
+    for (std::size_t i = 0; i < 64; ++i) sizes.push_back(least / unit * unit * (least > 60 ? unit : 1) + i * unit);
+  }
+  std::shuffle(sizes.begin(), sizes.end(), std::mt19937(1));
+  CodeSegments segments;
+  const LibgccSearch search;
+  const auto with_row_at = [](std::int64_t offset, std::string_view row) {
+    return *host::describe("rows").row_at(offset, host_row(row)).row_at(-8, host_row("cfa=SP+16 ra=[cfa-8]")).build();
+  };
+  for (const Description& description :
+       {frame_description("frame"), *host::describe("leaf").build(), with_row_at(120, "cfa=SP+32 ra=[cfa-8]"),
+        with_row_at(4, "cfa=[SP+8] ra=[cfa-8]")}) {
+    for (const std::size_t size : sizes) {
+      if (size <= 128 && description.name() == "rows") continue;
+      const Addr start = segments.allocate(size).value().start;
+      ASSERT_TRUE(segments.commit(description, {.start = start, .size = size}));
+      const std::byte* const published = search.fde(start + size - 1);
+      const std::vector<std::byte> encoded = EncodedFde({start, start + size}).bytes;
+      ASSERT_NE(published, nullptr) << size;
+      const std::span<const std::byte> here(published, entry_size(published));
+      ASSERT_GE(here.size(), encoded.size()) << size;
+      ASSERT_TRUE(std::equal(encoded.begin() + k_range, encoded.end(), here.begin() + k_range)) << size;
+      for (const std::byte byte : here.subspan(encoded.size())) ASSERT_EQ(byte, std::byte{0}) << size;
+      ASSERT_TRUE(segments.release(start));
+    }
+  }
 }
 
 /// A function that stays does not make a segment of each thousand that come and go beside it.

@@ -1,4 +1,5 @@
-// Registers and cancels code whose instructions are counted: registering_work alone|beside_segments ROUNDS.
+// Registers and cancels code whose instructions are counted: registering_work alone|beside_segments ROUNDS. Or commits
+// and releases it: registering_work one_size|many_sizes ROUNDS.
 #include <cstdlib>
 #include <optional>
 #include <string_view>
@@ -8,13 +9,21 @@
 int main(int argc, char** argv) {
   using namespace jitunwind;
   if (argc != 3) return 2;
+  const std::string_view way = argv[1];
   std::optional<CodeSegments> segments;
-  if (argv[1] == std::string_view("beside_segments")) segments.emplace();
+  if (way != "alone") segments.emplace();
   if (segments && !segments->allocate(16)) return 1;
   alignas(16) static std::byte code[sizeof test::FrameCode::k_bytes];
   const Description description = test::frame_description("registered");
   const Code place{.start = reinterpret_cast<std::uintptr_t>(code), .size = sizeof code};
-  for (long rounds = std::atol(argv[2]); rounds > 0; --rounds)
-    if (!register_code(description, place)) return 1;
+  for (long rounds = std::atol(argv[2]); rounds > 0; --rounds) {
+    if (!way.ends_with("size") && !way.ends_with("sizes")) {
+      if (!register_code(description, place)) return 1;
+      continue;
+    }
+    const Addr start = segments->allocate(1024).value().start;
+    const std::size_t size = way == "one_size" ? 600 : 600 + static_cast<std::size_t>(rounds * 7 % 300);
+    if (!segments->commit(description, {.start = start, .size = size}) || !segments->release(start)) return 1;
+  }
   return segments && segments->status().files != 1;
 }

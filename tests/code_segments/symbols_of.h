@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -25,6 +26,11 @@ class LibgccSearch {
   Addr operator()(Addr at) const {
     Bases bases{};
     return find_(as_pointer(at), &bases) == nullptr ? 0 : reinterpret_cast<std::uintptr_t>(bases.function);
+  }
+  /// The FDE that covers the address.
+  const std::byte* fde(Addr at) const {
+    Bases bases{};
+    return static_cast<const std::byte*>(find_(as_pointer(at), &bases));
   }
 
  private:
