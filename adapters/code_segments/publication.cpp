@@ -17,10 +17,9 @@
 namespace jitunwind {
 namespace {
 
-std::size_t fde_in(std::span<const std::byte> frames) noexcept {
-  std::uint32_t length_of_cie = 0;
-  std::memcpy(&length_of_cie, frames.data(), sizeof length_of_cie);
-  return sizeof length_of_cie + length_of_cie;
+bool has_distance(const CodeShape& shape, std::uint64_t size) noexcept {
+  const std::uint64_t units = size / shape.unit;
+  return size % shape.unit == 0 && units > shape.tail && units - shape.tail > shape.front;
 }
 
 /// The length of the number behind the opcode; 0: it is in the opcode.
@@ -31,46 +30,40 @@ std::size_t length_of_distance(std::uint64_t units) noexcept {
 }  // namespace
 
 void KnownFrames::Entry::find_distance(const CodeShape& registered) noexcept {
+  if (!has_distance(registered, size)) return;
   const std::uint64_t units = size / registered.unit;
-  if (units <= registered.tail || units - registered.tail <= registered.front) return;
-  ByteReader program(std::span<const std::byte>(frames).subspan(fde_in(frames) + k_fde_instructions), false);
-  for (std::uint64_t location = 0; !program.at_end();) {
-    const std::size_t at = program.position();
-    const std::uint8_t op = program.u8(), kind = op & 0xc0, low = op & 0x3f;
-    std::uint64_t distance = kind == dwarf::cfa_advance_loc ? low : 0;
-    if (op >= dwarf::cfa_advance_loc1 && op <= dwarf::cfa_advance_loc4)
-      distance = program.unsigned_of(std::size_t{1} << (op - dwarf::cfa_advance_loc1));
-    else if (kind == dwarf::cfa_offset || op == dwarf::cfa_def_cfa_offset || op == dwarf::cfa_def_cfa_register)
-      (void)program.uleb();
-    else if (op == dwarf::cfa_def_cfa)
-      (void)program.uleb(), (void)program.uleb();
-    else if (distance == 0 && kind != dwarf::cfa_restore && op != dwarf::cfa_nop)
+  ByteReader entries(frames, false);
+  entries.skip(entry_size(frames.data()) + k_fde_instructions);
+  for (std::uint64_t location = 0; !entries.at_end() && distance_at == 0;) {
+    const std::size_t at = entries.position();
+    const std::uint8_t op = entries.u8(), kind = op & 0xc0;
+    const bool is_long = op >= dwarf::cfa_advance_loc1 && op <= dwarf::cfa_advance_loc4;
+    if (is_long || kind == dwarf::cfa_advance_loc) {
+      const std::uint64_t distance =
+          is_long ? entries.unsigned_of(std::size_t{1} << (op - dwarf::cfa_advance_loc1)) : op & 0x3f;
+      location += distance;
+      if (location > registered.front) distance_at = at, rest = units - distance;
+    } else if (kind == dwarf::cfa_offset || op == dwarf::cfa_def_cfa_offset || op == dwarf::cfa_def_cfa_register) {
+      (void)entries.uleb();
+    } else if (op == dwarf::cfa_def_cfa) {
+      (void)entries.uleb(), (void)entries.uleb();
+    } else if (kind != dwarf::cfa_restore && op != dwarf::cfa_nop) {
       return;
-    location += distance;
-    if (location <= registered.front || distance == 0) continue;
-    if (location < units - registered.tail || distance > UINT32_MAX) return;
-    distance_at = fde_in(frames) + k_fde_instructions + at;
-    rest = units - distance;
-    break;
+    }
   }
-  unit = registered.unit;
-  least_size = (registered.front + registered.tail + 1) * unit;
+  if (entries.ok()) alike = &registered;
 }
 
 bool KnownFrames::Entry::resize(std::uint64_t new_size) noexcept {
-  if (new_size < least_size || new_size % unit != 0) return false;
-  const auto put = [&](std::size_t at, const void* from, std::size_t bytes) {
-    std::memcpy(frames.data() + at, from, bytes);
-  };
+  if (alike == nullptr || !has_distance(*alike, new_size)) return false;
   if (distance_at != 0) {
-    const std::uint64_t distance = new_size / unit - rest;
+    const std::uint64_t distance = new_size / alike->unit - rest;
     const std::size_t length = length_of_distance(distance);
-    if (length != length_of_distance(size / unit - rest) || distance > UINT32_MAX) return false;
-    const std::uint8_t op = dwarf::cfa_advance_loc | static_cast<std::uint8_t>(distance & 0x3f);
-    if (length == 0) put(distance_at, &op, sizeof op);
-    if (length != 0) put(distance_at + 1, &distance, length);
+    if (length != length_of_distance(size / alike->unit - rest) || distance > UINT32_MAX) return false;
+    if (length == 0) frames[distance_at] = static_cast<std::byte>(dwarf::cfa_advance_loc | distance);
+    std::memcpy(&frames[distance_at] + 1, &distance, length);
   }
-  put(fde_in(frames) + k_fde_range, &new_size, sizeof new_size);
+  std::memcpy(&frames[entry_size(frames.data())] + k_fde_range, &new_size, sizeof new_size);
   size = new_size;
   return true;
 }

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "jitunwind/sdk/exceptions/fde_encoder_internal.h"
 #include "jitunwind/unwind_core/memory/own/mapped_internal.h"
 
 namespace jitunwind {
@@ -150,16 +151,6 @@ std::optional<Segment::Index> Segment::take_entry(Index room, Addr start) noexce
   functions_[next].at = at;
   return next;
 }
-
-namespace {
-
-std::size_t entry_size(const std::byte* entry) noexcept {
-  std::uint32_t length = 0;
-  std::memcpy(&length, entry, sizeof length);
-  return sizeof length + length;
-}
-
-}  // namespace
 
 /// The FDE is made longer, so that another one may have its place.
 bool Segment::append_frames(Function& function, std::span<const std::byte> frames) noexcept {

@@ -33,7 +33,7 @@ namespace jitunwind {
 /// is counted from the end. The caller has a lock.
 class KnownFrames {
  public:
-  /// What the frames depend on.
+  /// The facts that the frames depend on.
   struct Key {
     const FrameShape* shape = nullptr;  ///< null: these frames are no other's
     std::uint64_t size = 0;
@@ -43,16 +43,15 @@ class KnownFrames {
     std::uint64_t size = 0;
     std::vector<std::byte> frames{};
 
-    /// Finds the distance, if the frames have no instructions but the usual ones. `registered`: the code's shape.
-    void find_distance(const CodeShape& registered) noexcept;
-    /// Makes them those of code of this size. False: they stay as they are, since the distance would have another
-    /// length.
-    bool resize(std::uint64_t new_size) noexcept;
+    const CodeShape* alike = nullptr;  ///< of code that has these frames at any size; null: at this one alone
+    std::size_t distance_at = 0;       ///< in the frames; 0: there is none
+    std::uint64_t rest = 0;            ///< units of the code besides the distance
 
-    std::uint64_t least_size = UINT64_MAX;  ///< of code that may have other sizes
-    std::uint64_t rest = 0;                 ///< units of the code besides the distance
-    std::uint64_t unit = 1;
-    std::size_t distance_at = 0;  ///< in the frames; 0: there is none
+    /// Finds the distance. Frames that have other instructions than the usual ones serve one size.
+    void find_distance(const CodeShape& registered) noexcept;
+    /// Makes them those of code of this size. False: they stay as they are, since the distance would be longer or
+    /// shorter.
+    bool resize(std::uint64_t new_size) noexcept;
   };
 
   /// Refers to the description. Code with handlers has pointers of its own.

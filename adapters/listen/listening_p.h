@@ -85,7 +85,7 @@ inline std::size_t publish_all_code() { return publish_code_due(INT64_MAX / 2); 
 /// are published anew. Takes a lock only if there are such files: owners of heaps call it, too.
 void withdraw_unmapped(const AddrRange& pages) noexcept;
 
-/// Signal-safe. For a process that ends: its published files go.
+/// A process that ends removes its published files. Signal-safe.
 void remove_published_files() noexcept;
 void report_published(ListenStatus& out) noexcept;
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 #include "jitunwind/dyn_info/directives/directives.h"
@@ -10,12 +9,6 @@ namespace jitunwind {
 namespace {
 
 using Outcome = FdeWriter::Outcome;
-
-std::size_t entry_size(const std::byte* entry) noexcept {
-  std::uint32_t length = 0;
-  std::memcpy(&length, entry, sizeof length);
-  return sizeof length + length;
-}
 
 /// The end of the code at `at`, if it is known by its name alone; 0: it is described, or unknown.
 Addr end_of_named(Addr at) noexcept {

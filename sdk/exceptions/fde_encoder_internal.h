@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <span>
 
 #include "jitunwind/dyn_info/registry/derived_records_internal.h"
@@ -26,6 +28,13 @@ DerivedRecord* encode_stretches(const ProcedureInfo& procedure) noexcept;
 /// region that is counted from the procedure's end, and is never freed. Null: the procedure has no shape, a personality
 /// routine or a gp; or there is no room. Signal-safe.
 const DerivedRecord* find_shape_fde(const ProcedureHold& hold) noexcept;
+
+/// The bytes of a CIE or FDE, with those of its length.
+inline std::size_t entry_size(const std::byte* entry) noexcept {
+  std::uint32_t length = 0;
+  std::memcpy(&length, entry, sizeof length);
+  return sizeof length + length;
+}
 
 class FdeReceiver {
  public:

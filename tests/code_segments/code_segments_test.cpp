@@ -183,12 +183,6 @@ TEST(CodeSegments, EmptyRoomsServeAgain) {
   EXPECT_EQ(segments.status().published, 3u);
 }
 
-std::size_t entry_size(const std::byte* entry) {
-  std::uint32_t length = 0;
-  std::memcpy(&length, entry, sizeof length);
-  return sizeof length + length;
-}
-
 /// The FDE that the encoder makes of registered code.
 struct EncodedFde final : FdeReceiver {
   explicit EncodedFde(AddrRange code) { encode_fdes(code, *this); }

@@ -1,6 +1,6 @@
 // The program's mmap, munmap, mprotect and mremap. Each does what the next definition does, the C library's, but not in
 // a moment in which a file is being mapped over code. Code whose pages are unmapped or mapped anew is withdrawn first.
-// With _exit, by which forked children end, no destructor runs that would remove their files.
+// Forked children end by _exit, and no destructor runs that would remove their files.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
