@@ -33,8 +33,8 @@ set(JITUNWIND_CPU ${CMAKE_SYSTEM_PROCESSOR})
 if(JITUNWIND_CPU MATCHES "^(i[3-6]86|x86_64)$" AND CMAKE_SIZEOF_VOID_P EQUAL 4)
   set(JITUNWIND_CPU x86)
 endif()
-if(NOT IS_DIRECTORY ${PROJECT_SOURCE_DIR}/unwind_core/arch/${JITUNWIND_CPU})
-  message(FATAL_ERROR "jitunwind does not run on ${CMAKE_SYSTEM_PROCESSOR}: there is no folder of assembly for it in "
+if(NOT JITUNWIND_CPU OR NOT IS_DIRECTORY ${PROJECT_SOURCE_DIR}/unwind_core/arch/${JITUNWIND_CPU})
+  message(FATAL_ERROR "jitunwind does not run on '${CMAKE_SYSTEM_PROCESSOR}': there is no folder of assembly for it in "
                       "unwind_core/arch. Targets of these CPUs can be walked from others: ${JITUNWIND_CPUS}.")
 endif()
 # The value goes into cmake/exports/jitunwind-listen.map: libgcc_s has functions that glibc once had, under the version

@@ -12,11 +12,10 @@ class JitunwindRecipe(ConanFile):
     version = "0.1.0"
     description = "Unwinding through code made at run time"
     license = "MIT"
-    package_type = "library"
+    package_type = "shared-library"  # archives are installed beside: find_package(jitunwind COMPONENTS static)
     settings = "os", "compiler", "build_type", "arch"
-    options = {"shared": [True, False], "fPIC": [True, False], "with_asmjit": [True, False]}
-    default_options = {"shared": False, "fPIC": True, "with_asmjit": False}
-    implements = ["auto_shared_fpic"]
+    options = {"with_asmjit": [True, False]}
+    default_options = {"with_asmjit": False}
 
     def export_sources(self):
         tree = os.path.normpath(os.path.join(self.recipe_folder, "..", "..", ".."))
