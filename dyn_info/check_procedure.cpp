@@ -189,7 +189,7 @@ Status judge(const unw_dyn_info_t& info, const CheckReport& report, bool has_own
   const bool is_foreign = !report.foreign.empty();
   const AddrRange more = is_foreign ? report.foreign : report.padding;
   if (!has_own_size || more.empty()) {
-    if (!report.has_tables && more.empty() && key != 0) passed_code.add(key);
+    if (!report.depends_on_more && more.empty() && key != 0) passed_code.add(key);
     return Done{};
   }
   Line mistake;

@@ -157,13 +157,13 @@ TEST(CheckedSwitch, OfAarch64IsFollowedByItsTable) {
     const CheckReport right = check_text(arch::aarch64, code, before + row(c.end, "cfa=sp"), c.table);
     EXPECT_EQ(findings_of(right, arch::aarch64), Lines{});
     EXPECT_EQ(right.assumed, 0u);
-    EXPECT_TRUE(right.has_tables);
+    EXPECT_TRUE(right.depends_on_more);
     const std::string wrong_rows = before + row(c.wrong, "cfa=sp+32 x19=[cfa-32]") + row(c.end, "cfa=sp");
     const CheckReport wrong = check_text(arch::aarch64, code, wrong_rows, c.table);
     EXPECT_EQ(wrong.disagreed, 2u);
     const CheckReport without = check_text(arch::aarch64, code, before + row(c.end, "cfa=sp"), "");
     EXPECT_EQ(without.assumed, 2u);
-    EXPECT_FALSE(without.has_tables);
+    EXPECT_TRUE(without.depends_on_more);
   }
 }
 
@@ -202,13 +202,15 @@ TEST(CheckedSwitch, IsUndecidedWithoutItsTable) {
   }
 }
 
-/// Nothing bounds the index: its table ends where a distance leads out of the code.
+/// Nothing bounds the index, or a mask with more values than there are cases: its table ends where a distance leads out
+/// of the code.
 TEST(CheckedSwitch, IsFollowedWithoutABound) {
-  constexpr const char* k_unbounded = R"(
-    53                      push rbx
-    0f b6 07                movzx eax,byte [rdi]
+  constexpr std::array k_indices{"0f b6 3f movzx edi,byte [rdi]", "83 e7 03 and edi,3"};
+  for (const std::string index : k_indices) {
+    SCOPED_TRACE(index);
+    const std::string code = "53 push rbx\n" + index + R"(
     48 8d 15 f5 0f 00 00    lea rdx,[rip+0xff5]: 0x2000
-    48 63 04 82             movsxd rax,[rdx+rax*4]
+    48 63 04 ba             movsxd rax,[rdx+rdi*4]
     48 01 d0                add rax,rdx
     ff e0                   jmp rax
     5b                      pop rbx
@@ -216,21 +218,75 @@ TEST(CheckedSwitch, IsFollowedWithoutABound) {
     31 db                   xor ebx,ebx
     5b                      pop rbx
     c3                      ret)";
+    const std::string rows =
+        "+0: cfa=rsp+8 ra=[cfa-8]\n+1: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n"
+        "+15: cfa=rsp+8 ra=[cfa-8]\n+16: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n";
+    constexpr const char* k_table_of_it = "14 f0 ff ff\n16 f0 ff ff\n00 00 01 00\n18 f0 ff ff";
+    const CheckReport right = check_text(arch::x86_64, code, rows + "+19: cfa=rsp+8 ra=[cfa-8]", k_table_of_it);
+    EXPECT_EQ(findings_of(right, arch::x86_64), Lines{});
+    EXPECT_EQ(right.assumed, 0u);
+    EXPECT_TRUE(right.depends_on_more);
+    const std::string wrong_rows = rows + "+19: cfa=rsp+16 ra=[cfa-8]";
+    const Lines found{"0x19: the row says cfa=rsp+16, but rsp is cfa-8, since the instruction at 0x18"};
+    EXPECT_EQ(findings_of(check_text(arch::x86_64, code, wrong_rows, k_table_of_it), arch::x86_64), found);
+    // A distance that leads into the middle of the second case is no entry of the table.
+    const CheckReport other = check_text(arch::x86_64, code, wrong_rows, "14 f0 ff ff\n18 f0 ff ff");
+    EXPECT_EQ(other.verdict, Verdict::cannot_tell);
+    EXPECT_EQ(other.assumed, 1u);
+  }
+}
+
+/// However much padding is in front of a case: here, 100 instructions.
+TEST(CheckedSwitch, IsFollowedBehindPadding) {
+  std::string code = R"(
+    53                      push rbx
+    0f b6 07                movzx eax,byte [rdi]
+    48 8d 15 f5 0f 00 00    lea rdx,[rip+0xff5]: 0x2000
+    48 63 04 82             movsxd rax,[rdx+rax*4]
+    48 01 d0                add rax,rdx
+    ff e0                   jmp rax
+    5b                      pop rbx
+    c3                      ret)";
+  for (int i = 0; i < 100; ++i) code += "\n90 nop";
+  code += "\n5b pop rbx\nc3 ret";
   const std::string rows =
       "+0: cfa=rsp+8 ra=[cfa-8]\n+1: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n"
       "+15: cfa=rsp+8 ra=[cfa-8]\n+16: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n";
-  constexpr const char* k_table_of_it = "14 f0 ff ff\n16 f0 ff ff\n00 00 01 00\n18 f0 ff ff";
-  const CheckReport right = check_text(arch::x86_64, k_unbounded, rows + "+19: cfa=rsp+8 ra=[cfa-8]", k_table_of_it);
+  constexpr const char* k_table_of_it = "14 f0 ff ff\n7a f0 ff ff";
+  const CheckReport right = check_text(arch::x86_64, code, rows + "+7b: cfa=rsp+8 ra=[cfa-8]", k_table_of_it);
   EXPECT_EQ(findings_of(right, arch::x86_64), Lines{});
   EXPECT_EQ(right.assumed, 0u);
-  EXPECT_TRUE(right.has_tables);
-  const std::string wrong_rows = rows + "+19: cfa=rsp+16 ra=[cfa-8]";
-  const Lines found{"0x19: the row says cfa=rsp+16, but rsp is cfa-8, since the instruction at 0x18"};
-  EXPECT_EQ(findings_of(check_text(arch::x86_64, k_unbounded, wrong_rows, k_table_of_it), arch::x86_64), found);
-  // A distance that leads into the middle of the second case is no entry of the table.
-  const CheckReport other = check_text(arch::x86_64, k_unbounded, wrong_rows, "14 f0 ff ff\n18 f0 ff ff");
-  EXPECT_EQ(other.verdict, Verdict::cannot_tell);
-  EXPECT_EQ(other.assumed, 1u);
+  const CheckReport wrong = check_text(arch::x86_64, code, rows + "+7b: cfa=rsp+16 ra=[cfa-8]", k_table_of_it);
+  EXPECT_EQ(findings_of(wrong, arch::x86_64),
+            Lines{"0x7b: the row says cfa=rsp+16, but rsp is cfa-8, since the instruction at 0x7a"});
+}
+
+/// The register has the table's address since before a call, or a jump.
+TEST(CheckedSwitch, IsFollowedByAnAddressThatIsKept) {
+  for (const char* between : {"ff d7 call rdi", "eb 00 jmp +0"}) {
+    const std::string code = std::string(R"(
+    53                      push rbx
+    48 8d 1d f8 0f 00 00    lea rbx,[rip+0xff8]: 0x2000
+    )") + between + R"(
+    48 63 04 83             movsxd rax,[rbx+rax*4]
+    48 01 d8                add rax,rbx
+    ff e0                   jmp rax
+    5b                      pop rbx
+    c3                      ret
+    5b                      pop rbx
+    c3                      ret)";
+    const std::string rows =
+        "+0: cfa=rsp+8 ra=[cfa-8]\n+1: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n"
+        "+14: cfa=rsp+8 ra=[cfa-8]\n+15: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n";
+    constexpr const char* k_table_of_it = "13 f0 ff ff\n15 f0 ff ff";
+    const CheckReport right = check_text(arch::x86_64, code, rows + "+16: cfa=rsp+8 ra=[cfa-8]", k_table_of_it);
+    EXPECT_EQ(findings_of(right, arch::x86_64), Lines{}) << between;
+    EXPECT_EQ(right.assumed, 0u) << between;
+    const CheckReport wrong = check_text(arch::x86_64, code, rows + "+16: cfa=rsp+16 ra=[cfa-8]", k_table_of_it);
+    EXPECT_EQ(findings_of(wrong, arch::x86_64),
+              Lines{"0x16: the row says cfa=rsp+16, but rsp is cfa-8, since the instruction at 0x15"})
+        << between;
+  }
 }
 
 /// The second table, read on from the first one, would lead to code that nothing leads to.

@@ -31,8 +31,8 @@ struct SwitchValue {
   /// An entry of the table at an address, that the index chooses.
   static constexpr SwitchValue entry(const SwitchValue& at, const SwitchValue& index) noexcept {
     if (at.is != Is::address) return {};
-    const bool is_open = index.is != Is::bounded;
-    const std::uint32_t count = is_open ? JumpTable::k_longest : index.table.count;
+    const bool is_open = index.is != Is::bounded || at.table.is_open;
+    const std::uint32_t count = index.is != Is::bounded ? JumpTable::k_longest : index.table.count;
     return {Is::entry, {.at = at.table.at, .base = at.table.at, .count = count, .is_open = is_open}};
   }
   JumpTable target_table() const noexcept { return is == Is::target ? table : JumpTable{}; }
@@ -59,6 +59,17 @@ class SwitchRegisters {
       if (code == compared_->code || (origin != 0 && origins_[code] == origin))
         registers_[code] = SwitchValue::bounded(compared_->number + (is_at_most ? 1 : 0));
   }
+  void set(unsigned code, const SwitchValue& value) noexcept {
+    registers_[code] = value;
+    if (value.is == SwitchValue::Is::address) addresses_[code] = value.table.at;
+  }
+  /// The address that the register has, or else the last one that it had: compilers keep it over calls and jumps, and
+  /// put it there in front of a loop. A table that is found by it is open.
+  SwitchValue address_in(unsigned code) const noexcept {
+    const SwitchValue& known = registers_[code];
+    if (known.is == SwitchValue::Is::address || addresses_[code] == 0) return known;
+    return {SwitchValue::Is::address, {.at = addresses_[code], .is_open = true}};
+  }
   /// Both registers have the same value.
   void copy(unsigned to, unsigned from) noexcept {
     if (origins_[from] == 0) origins_[from] = ++last_origin_;
@@ -66,6 +77,7 @@ class SwitchRegisters {
   }
 
   std::array<SwitchValue, k_count> registers_{};
+  std::array<Addr, k_count> addresses_{};    // the last in each register; 0: there was none
   std::array<unsigned, k_count> origins_{};  // registers with one number are copies; 0: of none
   unsigned last_origin_ = 0;
   std::optional<SwitchBound> compared_;

@@ -38,7 +38,7 @@ class X86SwitchRegisters : SwitchRegisters<16> {
         registers_[code] = {};
         if (!(copies && p.reg == p.rm)) origins_[code] = 0;
       }
-    if (made.is != Is::other) registers_[target_] = made;
+    if (made.is != Is::other) set(target_, made);
     if (copies) p.opcode == 0x89 ? copy(p.rm, p.reg) : copy(p.reg, p.rm);
   }
 
@@ -93,7 +93,7 @@ class X86SwitchRegisters : SwitchRegisters<16> {
     switch (p.opcode) {
       case 0x01:
       case 0x03:
-        return p.is_register() && p.w ? sum(reg, rm) : Known{};
+        return p.is_register() && p.w ? sum(p.reg & 15, p.rm & 15) : Known{};
       case 0x63:
         return p.is_memory() ? entry(p) : Known{};
       case 0x81:
@@ -112,11 +112,11 @@ class X86SwitchRegisters : SwitchRegisters<16> {
   }
   Known entry(const Parts& p) const noexcept {
     if (!p.w || !p.has_base || !p.has_index || p.scale != 4 || p.displacement != 0) return {};
-    return Known::entry(registers_[p.base & 15], registers_[p.index & 15]);
+    return Known::entry(address_in(p.base & 15), registers_[p.index & 15]);
   }
-  static Known sum(const Known& one, const Known& other) noexcept {
-    const Known& entry = one.is == Is::entry ? one : other;
-    const Known& table = one.is == Is::entry ? other : one;
+  Known sum(unsigned one, unsigned other) const noexcept {
+    if (registers_[one].is != Is::entry) std::swap(one, other);
+    const Known &entry = registers_[one], table = address_in(other);
     if (entry.is != Is::entry || table.is != Is::address || entry.table.at != table.table.at) return {};
     return {Is::target, entry.table};
   }

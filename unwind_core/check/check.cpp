@@ -13,8 +13,6 @@ namespace {
 
 using namespace check_code;
 
-constexpr Addr k_most_code = Addr{4} << 20;
-
 /// Returns whether code of this CPU is checked. On x86 with words of 4 bytes, arguments are pushed, and SP behind a
 /// call depends on the callee: of the C library's 3,977 FDEs, 125 would be called wrong, nearly all without reason.
 bool can_check(const Arch& arch) noexcept { return arch.read_instruction && arch.word_size == 8; }
@@ -58,7 +56,7 @@ class Report {
 
   CheckReport make(const CodePaths& paths, const ClaimedRows& rows) {
     report_.assumed = paths.assumed();
-    report_.has_tables = code_.lsda != 0 || paths.has_tables();
+    report_.depends_on_more = code_.lsda != 0 || paths.asks_tables() || rows.has_expression();
     report_.verdict = Verdict::agrees;
     paths.visit([&](std::uint32_t at, const Judgement* judgement) {
       const Addr end = code_.range.begin + at + std::max<std::uint32_t>(paths.length_at(at), machine_.arch.unit);
@@ -210,7 +208,7 @@ CheckReport check(const CheckedCode& code, const RowAt& rows, CheckedParts* part
   Report report(code, machine, rows);
   if (!can_check(code.arch)) return report.nothing(code.range, CannotTell::other_cpu);
   if (code.range.empty()) return report.nothing(code.range, CannotTell::no_row);
-  if (code.range.end - code.range.begin > k_most_code) return report.nothing(code.range, CannotTell::too_long);
+  if (code.range.end - code.range.begin > k_most_checked_code) return report.nothing(code.range, CannotTell::too_long);
   ClaimedRows claimed(machine, code.range);
   claimed.read(rows, 1);
   const bool begins_as_entry = claimed.is_entry_row(claimed[0]);

@@ -92,8 +92,9 @@ struct CheckReport {
   /// Findings in the order of addresses, at most k_most_findings. If there are more, those that disagree are kept.
   std::vector<CheckFinding> findings;
   bool has_more_findings = false;
-  /// Tables of exceptions or of switches were read. Otherwise all code of these bytes and rows has the same result.
-  bool has_tables = false;
+  /// A table of exceptions or of a switch was asked for, or a CFA depends on the pc. Otherwise all code of these bytes
+  /// and rows has the same result.
+  bool depends_on_more = false;
 
   static constexpr std::size_t k_most_findings = 64;
 };
@@ -123,10 +124,12 @@ class CheckedParts {
   std::unique_ptr<Ways> ways_;
 };
 
-/// Compares all rows of the code. Nothing is executed, and the bytes may be anything; code of more than 4 MiB is not
-/// followed. The time is proportional to the size of the code. The memory is 8 bytes for each of its bytes, some
-/// hundreds for each target of a jump, and 1 KiB for each way with a frame into other code. `parts`: the code is one of
-/// them. Allocates; throws std::bad_alloc.
+/// More code is not followed.
+inline constexpr Addr k_most_checked_code = Addr{4} << 20;
+
+/// Compares all rows of the code. Nothing is executed, and the bytes may be anything. The time is proportional to the
+/// size of the code. The memory is 8 bytes for each of its bytes, some hundreds for each target of a jump, and 1 KiB
+/// for each way with a frame into other code. `parts`: the code is one of them. Allocates; throws std::bad_alloc.
 CheckReport check(const CheckedCode& code, const RowAt& rows, CheckedParts* parts = nullptr);
 /// Compares the rows of one FDE.
 CheckReport check(const Fde& fde, const CfiContext& context, const Memory& memory, CheckedParts* parts = nullptr);

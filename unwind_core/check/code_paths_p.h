@@ -41,11 +41,14 @@ class CodePaths {
   std::uint32_t foreign_begin() const noexcept { return foreign_begin_; }
   /// The number of bytes that could be read.
   std::size_t size() const noexcept { return bytes_.size(); }
-  bool has_tables() const noexcept { return !table_jumps_.empty(); }
+  /// Whether the table of a switch was asked for.
+  bool asks_tables() const noexcept { return asks_tables_; }
   std::uint32_t length_at(std::uint32_t offset) const noexcept { return shapes_[offset] & k_length; }
 
  private:
-  static constexpr std::uint8_t k_length = 0x0f, k_is_head = 0x10, k_seen = 0x40;
+  /// k_behind_end: control comes to the instruction by jumps alone, as far as the first pass tells: nothing but padding
+  /// is between it and code that ends, or a call, which may not return.
+  static constexpr std::uint8_t k_length = 0x0f, k_is_head = 0x10, k_behind_end = 0x20, k_seen = 0x40;
   static constexpr std::uint32_t k_no_head = ~std::uint32_t{0};
 
   /// A judgement at an instruction that does not agree.
@@ -112,7 +115,6 @@ class CodePaths {
   void enter(const CheckedParts::Ways::Way& way);
   void land_missed();
   bool enter_cases();
-  bool begins_at(std::uint32_t offset);
   void follow_waiting();
   void add_head(std::uint32_t offset, const CodeValues& values, bool is_assumed);
   void work();
@@ -159,6 +161,7 @@ class CodePaths {
   std::uint32_t judged_ = 0;       // number of heads
   std::uint32_t refuted_end_ = 0;  // behind the last instruction where a row contradicts the one that a path began with
   std::uint32_t foreign_begin_ = 0;
+  bool asks_tables_ = false;
   bool may_overlap_ = false;  // a path has met an instruction that the first pass has not
   std::uint64_t steps_left_;
 };

@@ -50,8 +50,9 @@ void ClaimedRows::read(const RowAt& rows, Addr up_to) {
     } else if (row.range.contains(address)) {
       claims.end = static_cast<std::uint32_t>(std::min(row.range.end, code_.end) - code_.begin);
     }
-    claims.is_of_linkage =
-        found && *found && row.cfa.kind == CfaRule::Kind::expression && replace_expression(row, address);
+    const bool by_expression = found && *found && row.cfa.kind == CfaRule::Kind::expression;
+    has_expression_ |= by_expression;
+    claims.is_of_linkage = by_expression && replace_expression(row, address);
     if (claims.is_of_linkage) claims.end = static_cast<std::uint32_t>(row.range.end - code_.begin);
     claims.first = static_cast<std::uint32_t>(claims_.size());
     if (found && *found) add(row, claims);

@@ -64,6 +64,8 @@ class ClaimedRows {
   /// The values that must be there if the row is right.
   CodeValues values_of(const RowClaims& row) const noexcept;
   bool is_entry_row(const RowClaims& row) const noexcept;
+  /// Whether a CFA is an expression, which may depend on the pc.
+  bool has_expression() const noexcept { return has_expression_; }
 
  private:
   std::span<const RegisterClaim> claims_of(const RowClaims& row) const noexcept {
@@ -82,6 +84,7 @@ class ClaimedRows {
   AddrRange code_;
   std::vector<RowClaims> rows_;
   std::vector<RegisterClaim> claims_;
+  bool has_expression_ = false;
 };
 
 }  // namespace jitunwind::check_code
