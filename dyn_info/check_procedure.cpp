@@ -103,25 +103,20 @@ class ToldMistakes {
 };
 constinit ToldMistakes told_mistakes;
 
+bool can_check(const unw_dyn_info_t& info) { return NodePool::can_bind(&info) && info.start_ip < info.end_ip; }
+
 /// Code that was compared with its description, and passed: it is not compared again, wherever it is registered.
 class PassedCode {
  public:
   using Key = std::uint64_t;
-  /// 0: its result is not that of its bytes and its directives alone.
-  static Key key_of(const unw_dyn_info_t& info) noexcept {
-    if (info.format != UNW_INFO_FORMAT_DYNAMIC || lsda_extension(info).lsda != 0) return 0;
-    const auto size = static_cast<std::size_t>(info.end_ip - info.start_ip);
-    MemoryWindow window;
-    const std::byte* const code = k_memory.view(info.start_ip, size, window);
-    if (code == nullptr) return 0;
-    Key key = hash_of({code, size}, size);
-    for (const unw_dyn_region_info_t* region = info.u.pi.regions; region; region = region->next) {
-      const std::span ops(region->op, region->op_count);
-      const auto stop = std::ranges::find(ops, UNW_DYN_STOP, &unw_dyn_op_t::tag);
-      const std::span said(ops.begin(), stop);
-      if (std::ranges::count(said, UNW_DYN_ALIAS, &unw_dyn_op_t::tag) != 0) return 0;
-      key = hash_with(key, std::uint64_t{said.size()} << 32 | static_cast<std::uint32_t>(region->insn_count));
-      key = hash_of(std::as_bytes(said), key);
+  /// The key of what is registered together. 0: its result is not that of its bytes and descriptions alone, or it is
+  /// more code than is followed.
+  static Key key_of(std::span<unw_dyn_info_t* const> batch, Behind behind) noexcept {
+    Key key = static_cast<Key>(behind);
+    for (const unw_dyn_info_t* const info : batch) {
+      const Key one = can_check(*info) ? key_of(*info) : 0;
+      if (one == 0) return 0;
+      key = hash_with(hash_with(key, one), info->start_ip - batch.front()->start_ip);
     }
     return key | 1;
   }
@@ -132,7 +127,49 @@ class PassedCode {
   static constexpr unsigned k_bits = 12;
   const std::atomic<Key>& place(Key key) const noexcept { return passed_[table_place(key, k_bits)]; }
   std::atomic<Key>& place(Key key) noexcept { return passed_[table_place(key, k_bits)]; }
+
+  static Key key_of(const unw_dyn_info_t& info) noexcept {
+    const Addr size = info.end_ip - info.start_ip;
+    if (size > k_most_checked_code) return 0;
+    MemoryWindow window;
+    const std::byte* const code = k_memory.view(info.start_ip, static_cast<std::size_t>(size), window);
+    if (code == nullptr) return 0;
+    const Key key = hash_of({code, static_cast<std::size_t>(size)}, 0);
+    return info.format == UNW_INFO_FORMAT_DYNAMIC ? with_directives(info, key) : with_fde(info, key);
+  }
+  static Key with_directives(const unw_dyn_info_t& info, Key key) noexcept {
+    if (lsda_extension(info).lsda != 0) return 0;
+    key = hash_with(key, std::uint64_t{info.u.pi.flags} << 32 | static_cast<std::uint32_t>(info.u.pi.pad0));
+    for (const unw_dyn_region_info_t* region = info.u.pi.regions; region; region = region->next) {
+      const std::span ops(region->op, region->op_count);
+      const auto stop = std::ranges::find(ops, UNW_DYN_STOP, &unw_dyn_op_t::tag);
+      const std::span said(ops.begin(), stop);
+      if (std::ranges::count(said, UNW_DYN_ALIAS, &unw_dyn_op_t::tag) != 0) return 0;
+      key = hash_of(std::as_bytes(said), hash_with(key, static_cast<std::uint32_t>(region->insn_count)));
+    }
+    return key;
+  }
+  /// Language-specific data are read as well, from elsewhere. DW_CFA_set_loc has an address: of instructions with such
+  /// a byte, which may be an operand, the place counts, too.
+  static Key with_fde(const unw_dyn_info_t& info, Key key) noexcept {
+    MemoryWindow window;
+    Fde fde;
+    const Found found = find_own_fde(info, info.start_ip, *host_arch(), window, fde);
+    if (!found || !*found || fde.lsda.value != 0) return 0;
+    const Cie& cie = fde.cie;
+    const std::uint64_t flags =
+        std::uint64_t{cie.signal_frame} << 9 | std::uint64_t{cie.signed_with_b_key} << 8 | cie.pointer_encoding;
+    for (const std::uint64_t word : {fde.range.begin - info.start_ip, fde.range.size(), cie.code_alignment,
+                                     static_cast<std::uint64_t>(cie.data_alignment), Key{cie.return_address}, flags})
+      key = hash_with(key, word);
+    const std::span instructions = fde.instructions.bytes;
+    constexpr std::byte k_set_loc{1};  // DWARF 5, 7.24
+    if (std::ranges::find(instructions, k_set_loc) != instructions.end())
+      key = hash_with(hash_with(key, info.start_ip), fde.instructions.address);
+    return hash_of(instructions, hash_of(cie.instructions.bytes, key));
+  }
   static Key hash_of(std::span<const std::byte> bytes, Key hash) noexcept {
+    hash = hash_with(hash, bytes.size());
     while (!bytes.empty()) {
       std::uint64_t word = 0;
       const std::size_t size = std::min(bytes.size(), sizeof word);
@@ -142,6 +179,7 @@ class PassedCode {
     }
     return hash;
   }
+
   std::array<std::atomic<Key>, std::size_t{1} << k_bits> passed_{};
 };
 constinit PassedCode passed_code;
@@ -182,16 +220,13 @@ Error tell_all(const unw_dyn_info_t& info, const CheckReport& report, const Arch
 }
 
 /// Error: the code does something else than the row at Error::at says, or ends there. `has_own_size`: an author of code
-/// has given the size, not a compiler. `key`: of code that is registered alone.
-Status judge(const unw_dyn_info_t& info, const CheckReport& report, bool has_own_size, PassedCode::Key key) {
+/// has given the size, not a compiler.
+Status judge(const unw_dyn_info_t& info, const CheckReport& report, bool has_own_size) {
   const Arch& arch = *host_arch();
   if (report.disagreed != 0) return tell_all(info, report, arch);
   const bool is_foreign = !report.foreign.empty();
   const AddrRange more = is_foreign ? report.foreign : report.padding;
-  if (!has_own_size || more.empty()) {
-    if (!report.depends_on_more && more.empty() && key != 0) passed_code.add(key);
-    return Done{};
-  }
+  if (!has_own_size || more.empty()) return Done{};
   Line mistake;
   mistake.text("+").hex(more.begin - info.start_ip);
   mistake.text(is_foreign ? ": nothing leads to the code from here up to the end of the range, and its rows are not "
@@ -222,17 +257,14 @@ CheckReport check_part(const unw_dyn_info_t& info, CheckedParts* parts) {
       [&](Addr at, FrameRow& out) { return rows.row_at(at, out); }, parts);
 }
 
-bool can_check(const unw_dyn_info_t& info) { return NodePool::can_bind(&info) && info.start_ip < info.end_ip; }
-
-Status check_one(const unw_dyn_info_t& info, bool has_own_size) {
-  const PassedCode::Key key = PassedCode::key_of(info);
-  return passed_code.has(key) ? Done{} : judge(info, check_part(info, nullptr), has_own_size, key);
-}
-
 /// Procedures that are registered together: some may be parts of others.
 std::vector<CheckReport> check_parts(std::span<unw_dyn_info_t* const> batch) {
-  CheckedParts parts;
   std::vector<CheckReport> reports(batch.size());
+  if (batch.size() == 1) {
+    if (can_check(*batch.front())) reports.front() = check_part(*batch.front(), nullptr);
+    return reports;
+  }
+  CheckedParts parts;
   const auto check_all = [&](auto is_due) {
     for (std::size_t i = 0; i < batch.size(); ++i)
       if (can_check(*batch[i]) && is_due(*batch[i])) reports[i] = check_part(*batch[i], &parts);
@@ -258,16 +290,21 @@ void tell_mistake(AddrRange code, const char* name, std::string_view mistake, st
 
 Status check_registrations(std::span<unw_dyn_info_t* const> batch, Behind behind) noexcept {
   if (!host_arch()) return Done{};
-  const bool is_alone = batch.size() == 1, has_own_size = behind == Behind::user_word;
+  const bool has_own_size = behind == Behind::user_word;
   try {
-    const std::vector<CheckReport> reports = is_alone ? std::vector<CheckReport>() : check_parts(batch);
+    const PassedCode::Key key = PassedCode::key_of(batch, behind);
+    if (passed_code.has(key)) return Done{};
+    bool passes = key != 0;
+    const std::vector<CheckReport> reports = check_parts(batch);
     for (std::size_t i = 0; i < batch.size(); ++i) {
       const unw_dyn_info_t& info = *batch[i];
       if (!can_check(info)) continue;
       Status right = behind == Behind::nothing ? validate_one(info, *host_arch()) : Done{};
-      if (right) right = is_alone ? check_one(info, has_own_size) : judge(info, reports[i], has_own_size, 0);
+      if (right) right = judge(info, reports[i], has_own_size);
       if (!right && refuses_mistakes()) return right;
+      passes = passes && right && !reports[i].depends_on_more;
     }
+    if (passes) passed_code.add(key);
   } catch (const std::bad_alloc&) {  // the registration itself says so, if it needs memory
   }
   return Done{};

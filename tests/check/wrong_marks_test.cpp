@@ -1,10 +1,13 @@
 // Wrong marks, of the kinds that JIT authors made. Registering takes them without a word. The check names each that the
 // code shows; JITUNWIND_CHECK refuses the others too, by the sentence of build().
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,7 +15,11 @@
 #include "jitunwind/builders/registration.h"
 #include "jitunwind/dyn_info/check_procedure.h"
 #include "jitunwind/dyn_info/registry/registration_checks_internal.h"
+#include "tests/builders/placed_eh_frame.h"
 #include "tests/support/counted_allocations.h"
+
+extern "C" void __register_frame(const void*);
+extern "C" void __deregister_frame(const void*);
 
 namespace jitunwind::test {
 namespace {
@@ -302,23 +309,97 @@ TEST(WrongMarks, AreNotThoseOfRightCode) {
   EXPECT_EQ(refusing.refusal(marks), "registered");
 }
 
+// push rbx; xor eax,eax; pop rbx; ret
+const std::vector<unsigned char> k_zero{0x53, 0x31, 0xc0, 0x5b, 0xc3};
+// push rbx; xor eax,eax; nop; ret
+const std::vector<unsigned char> k_forgets{0x53, 0x31, 0xc0, 0x90, 0xc3};
+
 /// Only both together have passed: neither other code with this description, nor this code with another one.
 TEST(CheckedCode, IsComparedOnceForEachPairOfCodeAndDescription) {
   Refusing refusing;
   const auto right = describe().push({0, 1}, rbx).pop({3, 4}, rbx).build();
   const auto wrong = describe().push({0, 1}, rbp).pop({3, 4}, rbp).build();
-  // push rbx; xor eax,eax; pop rbx; ret
-  const std::vector<unsigned char> code{0x53, 0x31, 0xc0, 0x5b, 0xc3}, copy = code, other{0x53, 0x31, 0xc0, 0x90, 0xc3};
+  const std::vector<unsigned char> copy = k_zero;
   const auto registered = [](const Description& description, const std::vector<unsigned char>& bytes) {
     const std::size_t before = allocations();
     const auto live = register_code(description, bytes.data(), bytes.size());
     return live ? std::optional(allocations() - before) : std::nullopt;
   };
-  EXPECT_GT(registered(*right, code), std::size_t{1});
+  EXPECT_GT(registered(*right, k_zero), std::size_t{1});
   EXPECT_EQ(registered(*right, copy), std::size_t{1});
   EXPECT_FALSE(registered(*wrong, copy));
-  EXPECT_FALSE(registered(*right, other));
+  EXPECT_FALSE(registered(*right, k_forgets));
   EXPECT_FALSE(registered(*wrong, copy)) << "what has not passed is compared again";
+}
+
+/// An FDE is compared once for each pair, too, wherever it is told.
+TEST(CheckedCode, IsComparedOnceIfItIsTold) {
+  Refusing refusing;
+  const Bytes right{0x41, 0x0e, 16, 0x83, 2, 0x43, 0x0e, 8, 0xc3}, wrong{0x41, 0x0e, 16, 0x83, 3, 0x43, 0x0e, 8, 0xc3};
+  const auto told = [&](const Bytes& instructions, std::span<const unsigned char> bytes) {
+    EhFrame frame;
+    (void)frame.section.fde(frame.cie(), reinterpret_cast<std::uintptr_t>(bytes.data()), bytes.size(), instructions);
+    frame.section.terminator();
+    const auto* const at = reinterpret_cast<const void*>(frame.placed().begin);
+    const std::size_t before = allocations();
+    __register_frame(at);
+    const std::size_t made = allocations() - before;
+    __deregister_frame(at);
+    return made;
+  };
+  std::vector<unsigned char> twice = k_zero;
+  twice.insert(twice.end(), k_zero.begin(), k_zero.end());
+  const std::span first = std::span(twice).first(k_zero.size()), second = std::span(twice).last(k_zero.size());
+  EXPECT_GT(told(right, first), 0u);
+  EXPECT_EQ(told(right, second), 0u);
+  EXPECT_GT(told(right, k_forgets), 0u);
+  EXPECT_GT(told(wrong, first), 0u);
+  // DW_CFA_set_loc has an address.
+  const Bytes to_second = Bytes{0x01}
+                              .u64(reinterpret_cast<std::uintptr_t>(second.data()) + 1)
+                              .add({0x0e, 16, 0x83, 2, 0x43, 0x0e, 8, 0xc3});
+  EXPECT_GT(told(to_second, second), 0u);
+  EXPECT_GT(told(to_second, first), 0u) << "no row begins in it";
+}
+
+/// Procedures that are registered together are compared once for each distance: they may jump to each other.
+TEST(CheckedCode, IsComparedOnceIfItIsRegisteredTogether) {
+  Refusing refusing;
+  const auto description = describe().push({0, 1}, rbx).pop({3, 4}, rbx).build();
+  ASSERT_TRUE(description);
+  std::vector<unsigned char> memory(64, 0xcc);
+  const auto registered = [&](std::size_t first, std::size_t second) {
+    std::ranges::copy(k_zero, memory.begin() + static_cast<std::ptrdiff_t>(first));
+    std::ranges::copy(k_zero, memory.begin() + static_cast<std::ptrdiff_t>(second));
+    const auto code = [&](std::size_t at) {
+      return Code{.start = reinterpret_cast<std::uintptr_t>(&memory[at]), .size = k_zero.size()};
+    };
+    const std::array<RegistrationBatch::Item, 2> items{{{&*description, code(first)}, {&*description, code(second)}}};
+    RegistrationBatch batch;
+    const std::size_t before = allocations();
+    return batch.register_code(items) ? std::optional(allocations() - before) : std::nullopt;
+  };
+  const std::optional<std::size_t> compared = registered(0, 16);
+  EXPECT_LT(registered(16, 32), compared);
+  EXPECT_EQ(registered(0, 32), compared);
+}
+
+/// Code that is too long to be followed is not read.
+TEST(CheckedCode, IsNotReadIfItIsNotFollowed) {
+  constexpr std::size_t k_size = 4 * k_most_checked_code;
+  void* const code = ::mmap(nullptr, k_size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(code, MAP_FAILED);
+  const auto faults = [] {
+    rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_minflt;
+  };
+  Refusing refusing;
+  const auto description = describe().build();
+  const long before = faults();
+  EXPECT_TRUE(register_code(*description, code, k_size));
+  EXPECT_LT(faults() - before, 256) << "of " << k_size / 4096 << " pages";
+  ::munmap(code, k_size);
 }
 
 }  // namespace
