@@ -66,6 +66,14 @@ at_\name:
         ret
         end missing_push
 
+        // No data are read, since there are none.
+        function changed_by_data
+        movslq  (%rdi), %rax
+        addq    %rax, %rbx
+        wrong   changed_by_data
+        ret
+        end changed_by_data
+
         function wrong_slot
         pushq   %rbx
         .cfi_def_cfa_offset 16

@@ -183,7 +183,7 @@ class PathRun {
     Addr value = 0x5eed'0000'0000'0000;
     for (const RegisterInfo& reg : arch_.registers) {
       if (reg.reg_class != RegClass::general || reg.dwarf == arch_.pc) continue;
-      registers.set(reg.dwarf, reg.preserved ? value += 0x1000 : 0);
+      registers.set(reg.dwarf, reg.preserved ? value += 0x1000 : k_small);
     }
     const Addr top = reinterpret_cast<std::uintptr_t>(stack_.bytes().data()) + k_stack - (k_stack >> 3);
     sp_ = top - static_cast<Addr>(arch_.entry_cfa);
@@ -203,7 +203,7 @@ class PathRun {
     if (i.effect == Effect::call) {
       for (const RegisterInfo& reg : arch_.registers)
         if (reg.reg_class == RegClass::general && !reg.preserved && reg.dwarf != arch_.sp && reg.dwarf != arch_.pc)
-          registers.set(reg.dwarf, 0);
+          registers.set(reg.dwarf, k_small);
       if (!arch_.ra_in_memory) registers.set(arch_.ra, next + moved_);
     } else {
       const int signal = execute(from.at);
@@ -277,6 +277,9 @@ class PathRun {
   }
 
   static constexpr Addr k_return = 0x5eed'4711, k_unknown = 0x0bad'0bad'0000;
+  /// The value of registers that calls do not preserve. Its sum with another register is another value, and a stack
+  /// that grows by it has room. No memory is there.
+  static constexpr Addr k_small = 0x40;
   const Arch& arch_;
   const AddrRange code_;
   Block text_, stack_;
