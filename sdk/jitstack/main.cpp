@@ -4,6 +4,7 @@
 
 #include "jitunwind/sdk/jitstack/options_p.h"
 #include "jitunwind/sdk/jitstack/output_p.h"
+#include "jitunwind/sdk/jitstack/stacks_p.h"
 #include "jitunwind/sdk/jitstack/terminal_p.h"
 
 namespace jitunwind::jitstack {
@@ -35,6 +36,7 @@ class Run {
       output_->failed(core, process, target.error());
       return worse(ExitStatus::no_target);
     }
+    remark_on_core(core, progress_);
     const auto& threads = target->threads();
     const auto is_asked_for = [&](const TargetThread& thread) {
       return options_.threads.empty() || std::ranges::count(options_.threads, thread.id) != 0;

@@ -102,7 +102,8 @@ void take_arguments(Parsed& parsed) {
       options.files.push_back(argument);
       continue;
     }
-    if (!is_number) throw CLI::ValidationError("'" + escaped(argument) + "' is no number of a process");
+    if (!is_number)
+      throw CLI::ValidationError("'" + escaped(argument) + "' is no number of a process; a core file follows --core");
     options.processes.push_back(process);
   }
 }

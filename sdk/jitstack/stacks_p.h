@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "jitunwind/sdk/jitstack/terminal_p.h"
 #include "jitunwind/sdk/target.h"
 
 namespace jitunwind::jitstack {
@@ -61,6 +62,9 @@ inline constexpr std::size_t k_most_kept = 1024;
 /// Walks the stack of a thread and copies at most `most_kept` of its frames. Allocates.
 SeenStack see(const Target& target, const TargetThread& thread, Rows rows, Guesses guesses,
               std::size_t most_kept = ~std::size_t{0});
+
+/// Says that a core file was cut off, if it was. "" is none.
+void remark_on_core(const std::string& path, Progress& progress);
 
 /// Returns "SIGSEGV", "SIGRTMIN+2" or "signal 33"; "" for 0.
 std::string signal_name(int signal, const Arch& arch);

@@ -173,6 +173,7 @@ TEST(JitstackCheck, ShowsThreeMistakesOfAProcedure) {
     const auto output = jitstack::check_text_output(jitstack::Colours(), all);
     testing::internal::CaptureStdout();
     output->begin_target({"file"}, arch::x86_64);
+    output->begin_module("file");
     output->procedure(procedure);
     EXPECT_TRUE(output->end());
     const std::string text = testing::internal::GetCapturedStdout();
@@ -270,6 +271,7 @@ TEST(JitstackCheck, SaysWhichFilesCannotBeChecked) {
   };
   with_type(ET_REL, "object");
   with_type(ET_CORE, "core");
+  std::ofstream(folder / "cut") << text_of_file(DESCRIBED_WRONGLY).substr(0, 5000);
   const struct {
     std::string file, reason, said;
   } cases[] = {
@@ -278,6 +280,7 @@ TEST(JitstackCheck, SaysWhichFilesCannotBeChecked) {
       {"text", "no_such_file", ".*/text' is no ELF file\\."},
       {"object", "no_such_file", ".*/object' is not linked: it is an object for the linker, without addresses\\."},
       {"core", "no_such_file", ".*/core' is a core file: --core\\."},
+      {"cut", "no_such_file", ".*/cut' is cut off: it has 5000 bytes of [0-9]+\\."},
       {".", "no_such_file", ".*/\\.' cannot be read: .*"},
       {"jit-1.dump", "no_such_file", ".*/jit-1.dump' is no jitdump\\."},
       {"jit-2.dump", "no_such_file", ".*/jit-2.dump' cannot be read: it is no file with contents\\."},
@@ -294,6 +297,15 @@ TEST(JitstackCheck, SaysWhichFilesCannotBeChecked) {
     const Json target = Json::parse(jitstack("--json " + arguments).out)["targets"].at(0);
     EXPECT_EQ(target["error"]["reason"], each.reason);
   }
+  // A file of segments alone, without one that says where its call frame information is.
+  bytes = text_of_file(DESCRIBED_WRONGLY);
+  std::fill_n(bytes.begin() + offsetof(Elf64_Ehdr, e_shoff), sizeof(Elf64_Off), '\0');
+  const std::string kind = "\x50\xe5\x74\x64";  // PT_GNU_EH_FRAME
+  ASSERT_NE(bytes.find(kind), std::string::npos);
+  std::ofstream(folder / "bare") << bytes.replace(bytes.find(kind), kind.size(), kind.size(), '\0');
+  const Printed bare = jitstack("--check '" + (folder / "bare") + "'");
+  EXPECT_EQ(bare.status, 0);
+  expect_lines(bare.out, {"file .*/bare, x86-64", "  no call frame information"});
   // Other files of the command line are checked nevertheless.
   const Printed both = jitstack("--check '" + (folder / "none") + "' '" DESCRIBED_WRONGLY "'");
   EXPECT_EQ(both.status, 3);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -253,6 +254,7 @@ TEST(Jitstack, RefusesWrongCommandLines) {
     EXPECT_TRUE(matches(printed.err, Pattern("jitstack: .+\nTry: jitstack --help\n")))
         << arguments << ": " << printed.err;
   }
+  EXPECT_NE(jitstack(TARGET_PROGRAM).err.find("a core file follows --core"), std::string::npos);
 }
 
 TEST(Jitstack, SaysThatItCannotWrite) {
@@ -359,6 +361,17 @@ TEST(Jitstack, NamesSignalsAsTheCpuOfTheCoreNumbersThem) {
   names.at(21) = "SIGIO";  // SIGPOLL is another name of it
   EXPECT_EQ(names, of_gdb);
 #endif
+}
+
+/// The registers are at the begin of what the kernel writes, the stack at the end.
+TEST(Jitstack, SaysThatACoreFileIsCutOff) {
+  const Unpacked recorded("mips64");
+  std::filesystem::resize_file(recorded.core, std::filesystem::file_size(recorded.core) - 1);
+  for (const std::string option : {"", "--check "}) {
+    const Printed printed = jitstack(option + "--core " + recorded.core + " " + recorded.program);
+    EXPECT_TRUE(matches(printed.err, Pattern("jitstack: .* is cut off: it has \\d+ bytes of \\d+\\. .*\n")))
+        << printed.err;
+  }
 }
 
 #ifdef EU_STACK_PROGRAM

@@ -6,6 +6,7 @@
 
 #include "jitunwind/sdk/jitstack/check/check_output_p.h"
 #include "jitunwind/sdk/jitstack/check/described_code_p.h"
+#include "jitunwind/sdk/jitstack/stacks_p.h"
 #include "jitunwind/unwind_core/arch/instruction.h"
 
 namespace jitunwind::jitstack {
@@ -181,6 +182,7 @@ class Checks {
   void check(CheckedTarget checked, Result<Target, TargetError> target) {
     if (!target) return fail(checked, target.error());
     checked.process = target->process();
+    remark_on_core(checked.core, progress_);
     check(checked, Opened(source_of(std::move(*target))));
   }
   void check(const CheckedTarget& checked, const Opened& opened) {

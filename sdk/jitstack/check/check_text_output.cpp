@@ -16,8 +16,10 @@ class TextOutput final : public CheckOutput {
 
   void begin_target(const CheckedTarget& target, const Arch& arch) override {
     arch_ = &arch;
+    end_target();
     text_ += is_first_ ? "" : "\n";
     is_first_ = false;
+    has_nothing_ = true;
     text_ += !target.file.empty()   ? "file " + escaped(target.file)
              : !target.core.empty() ? "core file " + escaped(target.core)
                                     : "process " + std::to_string(target.process);
@@ -26,6 +28,7 @@ class TextOutput final : public CheckOutput {
   }
 
   void begin_module(const std::string& path) override {
+    has_nothing_ = false;
     text_ += std::string("\n") + colours_.strong + (path.empty() ? "JIT" : escaped(path)) + colours_.off + "\n";
     write();
   }
@@ -66,9 +69,16 @@ class TextOutput final : public CheckOutput {
 
   // The caller writes errors to stderr.
   void failed(const CheckedTarget&, const TargetError&) override {}
-  bool end() override { return std::fflush(stdout) == 0 && is_written_; }
+  bool end() override {
+    end_target();
+    write();
+    return std::fflush(stdout) == 0 && is_written_;
+  }
 
  private:
+  void end_target() {
+    if (std::exchange(has_nothing_, false)) text_ += "  no call frame information\n";
+  }
   void show(const SeenFinding& seen) {
     text_ += "    " + text(seen.finding, *arch_);
     if (!seen.instruction.empty()) text_ += std::string(colours_.dim) + "  " + seen.instruction + colours_.off;
@@ -95,6 +105,7 @@ class TextOutput final : public CheckOutput {
   const Arch* arch_ = nullptr;
   std::string text_;
   bool is_first_ = true;
+  bool has_nothing_ = false;  // of the last target
   bool is_written_ = true;
 };
 
