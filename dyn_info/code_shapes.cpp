@@ -223,7 +223,7 @@ class RegisteredShapes final : public CodeShapes {
     if (!hold.info()) return {};
     CompactCode code;
     if (!place) {
-      if (const CodeShape* const shape = note_shape(hold, code)) place = shape->place(hold.code(), at);
+      if (const CodeShape* const shape = note_shape(hold, code)) place = shape->place(code_of(*hold.info()), at);
       if (!place) return {};
       if (const CallerRule rule = rules.find(place); rule.kept_by() != KeptBy::nothing) return rule;
     }
@@ -252,7 +252,7 @@ CodeShape* find_shape(const ProcedureHold& hold) noexcept {
 
 AlikePlace place_of(const ProcedureHold& hold, Addr at) noexcept {
   const CodeShape* const shape = find_shape(hold);
-  return shape ? shape->place(hold.code(), at) : AlikePlace{};
+  return shape ? shape->place(code_of(*hold.info()), at) : AlikePlace{};
 }
 
 [[gnu::hot]] const CodeShapes& registered_shapes() noexcept { return k_registered_shapes; }

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/registry/observers.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/rows/row_text.h"
@@ -72,7 +73,7 @@ class Listing final : public RegistryObserver {
     {
       const ProcedureHold hold(key);
       if (!hold.info()) return;
-      code = hold.code();
+      code = code_of(*hold.info());
       const bool by_directives = hold.info()->format == UNW_INFO_FORMAT_DYNAMIC;
       line.range(code.begin, code.end).text(by_directives ? " directives" : " table");
     }

@@ -173,7 +173,7 @@ bool DerivedRecords::has_one(NodeId id) const noexcept {
 }
 
 const DerivedRecord* find_derived(const ProcedureHold& hold, std::uint64_t pc) noexcept {
-  return registry_state.derived.find(hold.key().node, hold.code(), pc);
+  return registry_state.derived.find(hold.key().node, {hold.info()->start_ip, hold.info()->end_ip}, pc);
 }
 
 bool has_one_derived(const ProcedureHold& hold) noexcept { return registry_state.derived.has_one(hold.key().node); }

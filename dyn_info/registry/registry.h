@@ -107,8 +107,6 @@ class ProcedureHold {
 
   /// Null where no registered procedure covers the pc, or the registration of the key has ended.
   const unw_dyn_info_t* info() const noexcept { return info_; }
-  /// Empty where info() is null.
-  AddrRange code() const noexcept { return info_ ? AddrRange{info_->start_ip, info_->end_ip} : AddrRange{}; }
   RegistrationKey key() const noexcept { return key_; }
   /// The word of Behind::user_word, or 0 if there is none.
   std::uint64_t user_word() const noexcept;

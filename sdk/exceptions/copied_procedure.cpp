@@ -49,7 +49,7 @@ std::optional<CopiedProcedure> copy_registered(const RegisteredProcedure& proced
   {
     const ProcedureHold hold(procedure.key);
     if (hold.info() == nullptr) return std::nullopt;
-    read.code = hold.code();
+    read.code = code_of(*hold.info());
   }
   // The hold is released, because sources of rows may wait for the dynamic linker.
   read.name = registered_name(read.code.begin);

@@ -138,7 +138,7 @@ class FramePersonality {
 
   AddrRange procedure() const noexcept {
     const ProcedureHold hold(frame_.start_ + frame_.call_offset_);
-    return hold.code();
+    return hold.info() ? code_of(*hold.info()) : AddrRange{};
   }
 
   void check(const FrameDecision& decision) const {

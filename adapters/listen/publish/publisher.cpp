@@ -134,7 +134,8 @@ void Publisher::registered(std::span<const RegisteredProcedure> procedures) noex
       const ProcedureHold hold(procedure.key);
       if (hold.info() == nullptr) continue;
       if (known_.size() >= k_most_known) throw std::bad_alloc();
-      known_.try_emplace(procedure.info, Known{hold.code(), procedure.key, due, 0, false, true});
+      known_.try_emplace(procedure.info,
+                         Known{{hold.info()->start_ip, hold.info()->end_ip}, procedure.key, due, 0, false, true});
     }
   } catch (const std::bad_alloc&) {
     ++refused_, latest_refusal_ = {ErrorCode::out_of_memory, 0, "too many procedures to publish them all"};
