@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <random>
+
 #include "tests/check/checked_code.h"
 
 namespace jitunwind::test {
@@ -393,6 +396,40 @@ TEST(Check, FollowsNoEndlessCode) {
   const auto row_at = [&](Addr, FrameRow&) -> Found { return false; };
   const CheckReport report = check({arch::x86_64, {k_code, k_code + (Addr{1} << 31)}, memory}, row_at);
   EXPECT_EQ(findings_of(report, arch::x86_64), Lines{"0x0: cannot tell: there is more code than is followed"});
+}
+
+/// Memory in which each read finds other instructions, as in code that writes over itself.
+class ChangingMemory final : public Memory {
+ public:
+  explicit ChangingMemory(unsigned seed) : random_(seed) {}
+  std::size_t read(Addr, std::span<std::byte> into, MemoryWindow&) const noexcept override {
+    // Pushes, pops, changes of SP, jumps back and forth, calls, returns, prefixes and no instructions.
+    constexpr std::array k_bytes{0x50, 0x53, 0x5b, 0x58, 0x48, 0x83, 0xec, 0xc4, 0x08, 0xeb, 0xfa,
+                                 0x04, 0x74, 0xe8, 0xc3, 0x0f, 0x85, 0xff, 0x24, 0xc5, 0x06, 0x00};
+    for (std::byte& byte : into) byte = static_cast<std::byte>(k_bytes[random_() % k_bytes.size()]);
+    return into.size();
+  }
+
+ private:
+  mutable std::mt19937 random_;
+};
+
+TEST(Check, EndsInCodeThatChanges) {
+  const AddrRange range{k_code, k_code + 500};
+  std::size_t undecided = 0;
+  for (unsigned seed = 0; seed < 500; ++seed) {
+    const ChangingMemory memory(seed);
+    const CheckReport report = check({arch::x86_64, range, memory}, [&](Addr, FrameRow& out) -> Found {
+      out = entry_row(arch::x86_64);
+      out.range = range;
+      return true;
+    });
+    ASSERT_LE(report.agreed + report.disagreed + report.undecided, range.size()) << seed;
+    for (const CheckFinding& finding : report.findings)
+      ASSERT_TRUE(range.contains(finding.range.begin) && finding.range.end >= finding.range.begin) << seed;
+    undecided += report.verdict == Verdict::cannot_tell;
+  }
+  EXPECT_GT(undecided, 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Checked, testing::ValuesIn(k_cases),
