@@ -35,6 +35,11 @@ constexpr const char* k_wrong_rows_of_switch =
     "+1a: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n+1c: cfa=rsp+24 rbx=[cfa-24] ra=[cfa-8]\n+1d: cfa=rsp+8 ra=[cfa-8]";
 constexpr const char* k_table = "18 f0 ff ff\n1a f0 ff ff";
 
+/// The rows up to the second case of code that saves rbx, jumps by a table, and returns from the first case at +0x15.
+constexpr const char* k_rows_to_second_case =
+    "+0: cfa=rsp+8 ra=[cfa-8]\n+1: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n"
+    "+15: cfa=rsp+8 ra=[cfa-8]\n+16: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n";
+
 TEST(CheckedSwitch, IsFollowedByItsTable) {
   const Arch of_target = arch::x86_64;  // targets have tables of their own
   const CheckReport right = check_text(of_target, k_switch, k_rows_of_switch, k_table);
@@ -218,9 +223,7 @@ TEST(CheckedSwitch, IsFollowedWithoutABound) {
     31 db                   xor ebx,ebx
     5b                      pop rbx
     c3                      ret)";
-    const std::string rows =
-        "+0: cfa=rsp+8 ra=[cfa-8]\n+1: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n"
-        "+15: cfa=rsp+8 ra=[cfa-8]\n+16: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n";
+    const std::string rows = k_rows_to_second_case;
     constexpr const char* k_table_of_it = "14 f0 ff ff\n16 f0 ff ff\n00 00 01 00\n18 f0 ff ff";
     const CheckReport right = check_text(arch::x86_64, code, rows + "+19: cfa=rsp+8 ra=[cfa-8]", k_table_of_it);
     EXPECT_EQ(findings_of(right, arch::x86_64), Lines{});
@@ -249,9 +252,7 @@ TEST(CheckedSwitch, IsFollowedBehindPadding) {
     c3                      ret)";
   for (int i = 0; i < 100; ++i) code += "\n90 nop";
   code += "\n5b pop rbx\nc3 ret";
-  const std::string rows =
-      "+0: cfa=rsp+8 ra=[cfa-8]\n+1: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n"
-      "+15: cfa=rsp+8 ra=[cfa-8]\n+16: cfa=rsp+16 rbx=[cfa-16] ra=[cfa-8]\n";
+  const std::string rows = k_rows_to_second_case;
   constexpr const char* k_table_of_it = "14 f0 ff ff\n7a f0 ff ff";
   const CheckReport right = check_text(arch::x86_64, code, rows + "+7b: cfa=rsp+8 ra=[cfa-8]", k_table_of_it);
   EXPECT_EQ(findings_of(right, arch::x86_64), Lines{});
