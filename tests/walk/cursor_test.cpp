@@ -294,5 +294,42 @@ TEST(Cursor, AArch64AddressOf52Bits) {
   }
 }
 
+/// Modules that count how often they are asked.
+struct CountedModules final : ModuleFinder {
+  mutable int asked = 0;
+  bool find(Addr, Module&) const noexcept override { return ++asked, false; }
+};
+
+struct TellingMemory final : test::FakeMemory {
+  bool tells_executable() const noexcept override { return true; }
+};
+
+struct ToldRows final : test::GivenRows {
+  using GivenRows::GivenRows;
+  bool was_told_of(Addr at) const noexcept override { return at >= 0x1000 && at < 0x3000; }
+};
+
+/// The search for a module takes more instructions than that for a registered procedure.
+TEST(Cursor, AsksForTheModuleOfNoCodeThatASourceWasToldOf) {
+  TellingMemory memory;
+  CountedModules modules;
+  ToldRows rows(arch::x86_64);
+  rows.add({0x1000, 0x3000}, "cfa=rsp+8 ra=[cfa-8]");
+  const std::array<const RowSource*, 1> sources{&rows};
+  const AddressSpace space{arch::x86_64, memory, modules, sources, {}};
+  for (const auto& [at, pc] : {std::pair<Addr, Addr>{0x8000, 0x1010}, {0x8008, 0x2010}, {0x8010, 0x9010}})
+    memory.put(at, pc);
+  RegisterFile registers;
+  registers.set(arch::x86_64.column(arch::x86_64.pc), 0x1000);
+  registers.set(arch::x86_64.column(arch::x86_64.sp), 0x8000);
+  Cursor cursor(space, registers, Cursor::Top::interrupted);
+  ASSERT_TRUE(*cursor.step());
+  ASSERT_TRUE(*cursor.step());
+  EXPECT_EQ(cursor.pc(), 0x2010u);
+  EXPECT_EQ(modules.asked, 0);
+  EXPECT_FALSE(cursor.step()) << "no source was told of code there";
+  EXPECT_GT(modules.asked, 0);
+}
+
 }  // namespace
 }  // namespace jitunwind

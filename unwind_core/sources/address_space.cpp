@@ -97,13 +97,14 @@ Status AddressSpace::expect_code(CodeAddress caller, MemoryWindow& window, AddrR
     known = {0, ~Addr{0}};
     return Done{};
   }
+  // The module takes more instructions to find.
+  const auto was_told = [&](const RowSource* source) { return source->was_told_of(caller.lookup()); };
+  if (std::ranges::any_of(row_sources, was_told)) return Done{};
   Lookup lookup(*this, caller, window);
   if (const Module* const module = lookup.module(); module && module->text.contains(caller.lookup())) {
     known = module->text;
     return Done{};
   }
-  const auto was_told = [&](const RowSource* source) { return source->was_told_of(caller.lookup()); };
-  if (std::ranges::any_of(row_sources, was_told)) return Done{};
   // The pc itself may be the first byte of a mapping if it is in a trampoline, which no call precedes.
   std::optional<bool> executable = memory.is_executable(caller.lookup(), window);
   if (executable != true && page_of(caller.lookup()) != page_of(caller.value()))
