@@ -89,17 +89,20 @@ AsmjitCallSite& AsmjitCallSite::allows(std::initializer_list<const std::type_inf
 asmjit::Error AsmjitAssembler::_emit(asmjit::InstId id, const asmjit::Operand_& o0, const asmjit::Operand_& o1,
                                      const asmjit::Operand_& o2, const asmjit::Operand_* more) {
   const bool is_plain = v::has_no_options(*this) && v::is_none(more[0]);
-  if (!is_plain || !recorder_ || !recorder_->begin(v::place_of(*this), id, o0, o1, o2)) [[unlikely]]
+  if (!is_plain || !recorder_ || !recorder_->begin(v::current_section(*this), offset(), id, o0, o1, o2)) [[unlikely]]
     return emit_other(id, o0, o1, o2, more);
   const asmjit::Error error = asmjit::x86::Assembler::_emit(id, o0, o1, o2, more);
   recorder_->end(v::written_buffer(*this));
   return error;
 }
 
-/// Emits an instruction with options or many operands, or over or before others.
+/// Emits an instruction with options or many operands, over or before others, or for which there is no room yet.
 asmjit::Error AsmjitAssembler::emit_other(asmjit::InstId id, const asmjit::Operand_& o0, const asmjit::Operand_& o1,
                                           const asmjit::Operand_& o2, const asmjit::Operand_* more) {
   const CodePlace place = v::place_of(*this);
+  const bool is_plain = v::has_no_options(*this) && v::is_none(more[0]);
+  if (is_plain && recorder_ && recorder_->make_room(v::current_section(*this), place))
+    return _emit(id, o0, o1, o2, more);
   const asmjit::BaseInst instruction(id, v::own_options(*this), v::extra_reg(*this));
   const asmjit::Error error = asmjit::x86::Assembler::_emit(id, o0, o1, o2, more);
   if (error == asmjit::kErrorOk && recorder_)

@@ -48,9 +48,13 @@ inline bool is_none(const ::asmjit::Operand_& op) noexcept { return op.JITUNWIND
 inline ::asmjit::RegType reg_type(const ::asmjit::Operand_& op) noexcept {
   return op.as<AnyReg>().JITUNWIND_ASMJIT(type, reg_type)();
 }
-inline ::asmjit::RegGroup reg_group(const ::asmjit::Operand_& op) noexcept {
-  return op.as<AnyReg>().JITUNWIND_ASMJIT(group, reg_group)();
-}
+#if JITUNWIND_ASMJIT_SNAKE_CASE
+inline bool is_gp(const ::asmjit::Operand_& op) noexcept { return op.is_gp(); }
+inline bool is_vec(const ::asmjit::Operand_& op) noexcept { return op.is_vec(); }
+#else
+inline bool is_gp(const ::asmjit::Operand_& op) noexcept { return ::asmjit::x86::Reg::isGp(op); }
+inline bool is_vec(const ::asmjit::Operand_& op) noexcept { return ::asmjit::x86::Reg::isVec(op); }
+#endif
 inline bool has_base_register(const ::asmjit::Operand_& mem) noexcept {
   return mem.as<::asmjit::x86::Mem>().JITUNWIND_ASMJIT(hasBaseReg, has_base_reg)();
 }

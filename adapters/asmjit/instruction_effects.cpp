@@ -12,19 +12,17 @@ namespace {
 namespace v = asmjit_version;
 namespace Inst = ::asmjit::x86::Inst;
 using ::asmjit::Operand_;
-using ::asmjit::RegGroup;
 using ::asmjit::RegType;
 using Kind = Effect::Kind;
 
 constexpr RegNum k_rax = 0, k_rdx = 1, k_rcx = 2, k_rbx = 3, k_rsi = 4, k_rdi = 5, k_rbp = 6, k_rsp = 7, k_r11 = 11;
 
-bool is_gp(const Operand_& op) { return v::is_reg(op) && v::reg_group(op) == RegGroup::kGp; }
 bool is_gp16(const Operand_& op) { return v::is_reg(op) && v::reg_type(op) == RegType::kGp16; }
 bool is_gp8(const Operand_& op) {
-  return is_gp(op) && (v::reg_type(op) == RegType::kGp8Lo || v::reg_type(op) == RegType::kGp8Hi);
+  return v::is_gp(op) && (v::reg_type(op) == RegType::kGp8Lo || v::reg_type(op) == RegType::kGp8Hi);
 }
 bool is_xmm(const Operand_& op) { return v::is_reg(op) && v::reg_type(op) == RegType::kVec128 && op.id() < 16; }
-bool is_vector(const Operand_& op) { return v::is_reg(op) && v::reg_group(op) == RegGroup::kVec && op.id() < 16; }
+bool is_vector(const Operand_& op) { return v::is_vec(op) && op.id() < 16; }
 RegNum general(const Operand_& op) { return dwarf_of(op.id()); }
 RegNum vector(const Operand_& op) { return vector_register(op.id()); }
 
@@ -321,7 +319,7 @@ void Translation::anything() {
   for (std::size_t i = 0; i < count; ++i) {
     bool is_written = !only_reads && (!known || v::is_write(info.operand(i)));
     if (id_ == Inst::kIdCmpxchg && i == 0) is_written = true;  // asmjit 1.9 says of registers that they are not
-    if (is_gp(op(i)) && is_written) written |= set_of(general(op(i)));
+    if (v::is_gp(op(i)) && is_written) written |= set_of(general(op(i)));
     if (is_vector(op(i)) && is_written) written |= set_of(vector(op(i)));
     if (!v::is_mem(op(i))) continue;
     const v::MemoryOperand memory = v::memory_operand(op(i));
@@ -442,8 +440,7 @@ void append_effects(const ::asmjit::BaseInst& instruction, std::span<const Opera
 
 bool append_stack_and_flow(const ::asmjit::BaseInst& instruction, std::span<const ::asmjit::Operand> operands,
                            std::vector<Effect>& out) {
-  const Operand_* const first = operands.data();  // both classes have the same members
-  return Translation(instruction, {first, operands.size()}, out).stack_or_flow();
+  return Translation(instruction, as_base(operands), out).stack_or_flow();
 }
 
 std::span<const RegSet> implicit_changes() {

@@ -3,6 +3,7 @@
 
 #include <asmjit/x86.h>
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -21,6 +22,11 @@ inline bool is_gp64(const ::asmjit::Operand_& op) noexcept {
 }
 /// The DWARF number of a vector register.
 constexpr RegNum vector_register(std::uint32_t id) noexcept { return static_cast<RegNum>(17 + id); }
+/// Operands as objects of their base class, which has the same members.
+inline std::span<const ::asmjit::Operand_> as_base(std::span<const ::asmjit::Operand> operands) noexcept {
+  const ::asmjit::Operand_* const first = operands.data();
+  return {first, operands.size()};
+}
 /// Registers of one of asmjit's masks, without SP.
 RegSet registers_of(std::uint64_t general_mask, std::uint64_t vector_mask) noexcept;
 
@@ -43,28 +49,36 @@ bool append_stack_and_flow(const ::asmjit::BaseInst& instruction, std::span<cons
 /// first call throws std::bad_alloc if there is no memory; the next one tries again.
 std::span<const RegSet> implicit_changes();
 
+/// Sets of one general register each, by asmjit's numbers.
+inline constexpr std::array<std::uint32_t, 16> k_general_sets = [] {
+  std::array<std::uint32_t, 16> sets{};
+  for (unsigned id = 0; id < sets.size(); ++id) sets[id] = std::uint32_t{1} << arch::x86_64_general(id);
+  return sets;
+}();
+
 /// The registers that an instruction names.
 struct NamedRegisters {
   RegSet operands = 0;  ///< operands themselves
   RegSet bases = 0;     ///< general registers that memory operands are relative to
 };
-inline NamedRegisters named_registers(std::span<const ::asmjit::Operand_> operands) noexcept {
+/// Adds the general registers of one operand.
+inline void add_general(const ::asmjit::Operand_& op, NamedRegisters& named) noexcept {
   namespace v = asmjit_version;
+  if (v::is_gp(op))
+    named.operands |= op.id() < 16 ? k_general_sets[op.id()] : 0;
+  else if (v::is_mem(op) && v::has_base_register(op))
+    named.bases |= k_general_sets[v::base_register(op) & 15];
+}
+inline NamedRegisters named_registers(std::span<const ::asmjit::Operand_> operands) noexcept {
   NamedRegisters named;
   for (const ::asmjit::Operand_& op : operands) {
-    if (v::is_none(op)) break;
-    if (v::is_mem(op)) {
-      if (v::has_base_register(op)) named.bases |= set_of(arch::x86_64_general(v::base_register(op) & 15));
-    } else if (v::is_reg(op) && op.id() < 16) {
-      if (v::reg_group(op) == ::asmjit::RegGroup::kGp) named.operands |= set_of(arch::x86_64_general(op.id()));
-      if (v::reg_group(op) == ::asmjit::RegGroup::kVec) named.operands |= set_of(vector_register(op.id()));
-    }
+    add_general(op, named);
+    if (asmjit_version::is_vec(op) && op.id() < 16) named.operands |= set_of(vector_register(op.id()));
   }
   return named;
 }
 inline NamedRegisters named_registers(std::span<const ::asmjit::Operand> operands) noexcept {
-  const ::asmjit::Operand_* const first = operands.data();  // both classes have the same members
-  return named_registers({first, operands.size()});
+  return named_registers(as_base(operands));
 }
 
 /// Appends the effects of an instruction that only changes registers. SP among them is lost.

@@ -99,6 +99,7 @@ TraceRecorder::Written& TraceRecorder::section(std::uint32_t id) {
   }
   last_section_ = id;
   written_last_ = &sections_[id];
+  room_in_ = nullptr;
   return sections_[id];
 }
 
@@ -113,9 +114,10 @@ TraceRecorder::Written& TraceRecorder::with_room(std::uint32_t id, std::uint32_t
   return written;
 }
 
-bool TraceRecorder::make_room(CodePlace place) noexcept {
+bool TraceRecorder::make_room(const ::asmjit::Section* section, CodePlace place) noexcept {
   bool is_last = false;
   guarded([&] { is_last = place.offset >= with_room(place.section, place.offset).end; });
+  if (is_last) room_in_ = section;
   return is_last;
 }
 

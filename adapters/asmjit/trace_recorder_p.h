@@ -76,10 +76,12 @@ class TraceRecorder {
     /// Whether asmjit itself fills in some of its bytes later.
     bool may_be_patched() const noexcept;
   };
-  /// Begins the record of an instruction without prefixes or other options, whose bytes are written next. False: it is
-  /// not the last one of its section, or there is no memory.
-  bool begin(CodePlace place, std::uint32_t id, const ::asmjit::Operand_& o0, const ::asmjit::Operand_& o1,
-             const ::asmjit::Operand_& o2) noexcept;
+  /// Begins the record of an instruction without prefixes or other options, whose bytes are written next. False: there
+  /// is no room for it, which make_room() changes.
+  bool begin(const ::asmjit::Section* section, std::size_t offset, std::uint32_t id, const ::asmjit::Operand_& o0,
+             const ::asmjit::Operand_& o1, const ::asmjit::Operand_& o2) noexcept;
+  /// Makes room for an instruction in its section. False: it is not the last one there, or there is no memory.
+  [[gnu::cold]] bool make_room(const ::asmjit::Section* section, CodePlace place) noexcept;
   /// Ends the record, for an emitter whose buffer has these bounds. An instruction without bytes was not written.
   void end(const asmjit_version::WrittenBuffer& buffer) noexcept;
   /// Records in the order in which they were written.
@@ -111,7 +113,6 @@ class TraceRecorder {
   void guarded(Record record) noexcept;
   Written& section(std::uint32_t id);
   Written& with_room(std::uint32_t id, std::uint32_t end);
-  [[gnu::cold]] bool make_room(CodePlace place) noexcept;
   void add(CodePlace place, Bytes bytes, Recorded instruction);
   static bool replace(Written& written, const Recorded& instruction);
   TracedInstruction translated(std::uint32_t section, const Recorded& instruction, std::vector<Effect>& effects) const;
@@ -119,8 +120,9 @@ class TraceRecorder {
   Effect* last_effect();
 
   std::vector<Written> sections_;
-  Written spare_;                    // memory for the first of them
-  Written* written_last_ = nullptr;  // sections_[last_section_]
+  Written spare_;                               // memory for the first of them
+  Written* written_last_ = nullptr;             // sections_[last_section_]
+  const ::asmjit::Section* room_in_ = nullptr;  // asmjit's own of written_last_, if begin() may write there
   std::vector<Effect> effects_;
   mutable std::vector<Effect> translated_now_;  // of effects_of()
   std::vector<EmbeddedLabel> embedded_;
@@ -132,17 +134,15 @@ class TraceRecorder {
   bool out_of_memory_ = false;
 };
 
-inline bool TraceRecorder::begin(CodePlace place, std::uint32_t id, const ::asmjit::Operand_& o0,
-                                 const ::asmjit::Operand_& o1, const ::asmjit::Operand_& o2) noexcept {
-  const auto has_room = [&] {
-    const Written* const last = written_last_;
-    return last && last_section_ == place.section && place.offset >= last->end && place.offset < last->last_begin &&
-           last->instructions.size() != last->instructions.capacity();
-  };
-  if (!has_room() && !make_room(place)) [[unlikely]]
+inline bool TraceRecorder::begin(const ::asmjit::Section* section, std::size_t offset, std::uint32_t id,
+                                 const ::asmjit::Operand_& o0, const ::asmjit::Operand_& o1,
+                                 const ::asmjit::Operand_& o2) noexcept {
+  Written* const last = written_last_;
+  if (section != room_in_ || !last || offset < last->end || offset >= last->last_begin ||
+      last->instructions.size() == last->instructions.capacity()) [[unlikely]]
     return false;
-  Recorded& one = written_last_->instructions.emplace_back();
-  one.begin = place.offset;
+  Recorded& one = last->instructions.emplace_back();
+  one.begin = static_cast<std::uint32_t>(offset);
   one.mnemonic = static_cast<std::uint16_t>(id);
   // gcc assigns operands a member at a time; these are copied as a whole.
   const std::array<const ::asmjit::Operand_*, 3> all{&o0, &o1, &o2};

@@ -127,23 +127,31 @@ std::shared_ptr<const KnownFrame> find_or_learn(const FuncFrame& frame, std::uin
   static_assert(std::is_trivially_copyable_v<FuncFrame>);
   constexpr std::size_t k_most = 1024;
   static std::mutex lock;
-  static auto& known = *new std::unordered_map<std::string, std::shared_ptr<const KnownFrame>>;  // for exiting threads
+  struct Hash : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
+  using Known = std::unordered_map<std::string, std::shared_ptr<const KnownFrame>, Hash, std::equal_to<>>;
+  static auto& known = *new Known;  // for exiting threads
   // Prologues save those of the changed registers that callers rely on; the others make no difference.
-  FuncFrame alike = frame;
+  struct Key {
+    FuncFrame alike;
+    std::uint32_t behind;
+  };
+  static_assert(sizeof(Key) == sizeof(FuncFrame) + sizeof behind, "no padding");
+  Key key{frame, behind};
   for (auto i = 0u; i <= static_cast<unsigned>(::asmjit::RegGroup::kMaxVirt); ++i) {
     const auto group = static_cast<::asmjit::RegGroup>(i);
-    v::set_dirty_registers(alike, group, v::saved_registers(frame, group));
+    v::set_dirty_registers(key.alike, group, v::saved_registers(frame, group));
   }
-  std::string key(reinterpret_cast<const char*>(&alike), sizeof alike);
-  key.append(reinterpret_cast<const char*>(&behind), sizeof behind);
+  const std::string_view bytes(reinterpret_cast<const char*>(&key), sizeof key);
   {
     const std::lock_guard guard(lock);
-    if (const auto found = known.find(key); found != known.end()) return found->second;
+    if (const auto found = known.find(bytes); found != known.end()) return found->second;
   }
   auto learned = std::make_shared<const KnownFrame>(SampleFunction(frame, compiler, code).learn(behind));
   const std::lock_guard guard(lock);
   if (known.size() == k_most) known.clear();
-  return known.try_emplace(key, std::move(learned)).first->second;
+  return known.try_emplace(std::string(bytes), std::move(learned)).first->second;
 }
 
 /// One function of the code, by offsets in its section.
@@ -194,6 +202,7 @@ class CompiledFunction {
   const v::BoundLabel entry_, exit_;
   std::uint32_t behind_ = 0;
   std::shared_ptr<const KnownFrame> frame_;
+  const std::span<const RegSet> implicit_ = implicit_changes();
   std::vector<Effect> effects_;
 };
 
@@ -230,10 +239,12 @@ bool CompiledFunction::is_plain(BaseNode& node) {
   const auto& instruction = *node.as<::asmjit::InstNode>();
   const std::span<const ::asmjit::Operand> operands = v::operands(instruction);
   if ((named_registers(operands).operands & frame_->relied_on) != 0) return false;
-  const RegSet implicit = implicit_changes()[v::instruction_id(instruction.baseInst())];
+  const std::uint32_t id = v::instruction_id(instruction.baseInst());
+  const RegSet implicit = implicit_[id];
   constexpr RegSet k_sp = set_of(7);
   if ((implicit & ~k_sp & frame_->relied_on) != 0) return false;
   if ((implicit & k_sp) == 0) return true;
+  if (Effect flow; flow_effect(id, as_base(operands), flow)) return stays(flow, node);
   effects_.clear();
   append_stack_and_flow(instruction.baseInst(), operands, effects_);
   return std::ranges::all_of(effects_, [&](const Effect& effect) { return stays(effect, node); });
@@ -278,9 +289,11 @@ bool add_names(const CodeHolder& code, std::vector<AsmjitProcedure>& procedures)
 }  // namespace
 
 std::optional<AsmjitDescription> describe_compiled(const CodeHolder& code) {
-  const std::vector<::asmjit::BaseEmitter*> emitters = v::attached_emitters(code);
-  if (emitters.size() != 1 || !v::is_compiler(*emitters.front())) return std::nullopt;
-  const auto& compiler = *emitters.front()->as<::asmjit::BaseBuilder>();
+  ::asmjit::BaseEmitter* only = nullptr;
+  std::size_t emitters = 0;
+  v::visit_emitters(code, [&](::asmjit::BaseEmitter& e) { only = &e, ++emitters; });
+  if (emitters != 1 || !v::is_compiler(*only)) return std::nullopt;
+  const auto& compiler = *only->as<::asmjit::BaseBuilder>();
   std::optional<AsmjitDescription> out(std::in_place);
   for (BaseNode* node = v::first_node(compiler); node; node = node->next()) {
     if (v::is_function(*node)) {

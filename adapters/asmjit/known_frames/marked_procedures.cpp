@@ -248,7 +248,8 @@ std::size_t CodeMarker::labelled_state() {
 /// Most instructions do nothing to a frame but to change registers that were saved, or that callers do not rely on.
 bool CodeMarker::is_quiet(const TraceRecorder::Recorded& i) {
   if (i.is_translated() || (implicit_[i.mnemonic] & relied_on_) != 0) return false;
-  const NamedRegisters named = named_registers(std::span(i.kept));
+  NamedRegisters named;
+  for (const ::asmjit::Operand_& op : i.kept) add_general(op, named);
   const RegSet changed = named.operands | implicit_[i.mnemonic];
   if (((named.bases & addresses_) | (changed & relied_on_)) != 0) return false;
   frame_.change(changed);
