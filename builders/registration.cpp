@@ -325,8 +325,10 @@ Status RegistrationBatch::register_code(std::span<const Item> items) noexcept {
     procedures_->size = before;
     return error;
   };
-  for (const Item& item : items) {
-    const auto one = make_procedure(*item.description, item.code);
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    Code code = items[i].code;
+    if (code.size == 0 && i + 1 < items.size()) code.size = items[i + 1].code.start - code.start;
+    const auto one = make_procedure(*items[i].description, code);
     if (!one) return undo(one.error());
     procedures_->add({&*one, 1});
   }

@@ -99,7 +99,7 @@ Result<Registration> register_code(ProcedureBuilder<Cpu, MarkRecorder>& marks, c
 /// Many registered procedures with one lifetime: one wait takes all of them out. The rules of Registration apply.
 class RegistrationBatch {
  public:
-  /// Code and its description, which must exist until the code is registered.
+  /// Code, and its description, which must exist until then. Code of size 0 ends where that of the next item begins.
   struct Item {
     const Description* description;
     Code code;

@@ -94,8 +94,8 @@ ju_status ju_check(const ju_registration* registration, char* into, size_t room,
 
 /** Makes an empty batch. Errors: null_pointer, out_of_memory. */
 ju_status ju_batch_new(ju_batch** batch, ju_error* error);
-/** Registers `count` codes, code i by description i, or none of them. Errors as ju_register(); `error->at` is the
-    number of the item with a bad argument. */
+/** Registers `count` codes, code i by description i, or none of them. Code of size 0 ends where the next one begins.
+    Errors as ju_register(); `error->at` is the number of the item with a bad argument. */
 ju_status ju_batch_register(ju_batch* batch, const ju_description* const* descriptions, const ju_code* codes,
                             size_t count, ju_error* error);
 /** Moves a registration into a batch. Its handle is void afterwards: only the batch cancels it. Errors: out_of_memory,

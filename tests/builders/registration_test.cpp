@@ -277,6 +277,36 @@ TEST(RegistrationBatch, RegistersAllOrNone) {
   EXPECT_EQ(d.shape().users(), 1u);
 }
 
+/// JITs that know where functions begin, and not where they end.
+TEST(RegistrationBatch, EndsCodeWithoutASizeAtTheNextBegin) {
+  const Description d = framed();
+  const auto of = [&](Addr start, std::uint64_t size) {
+    return RegistrationBatch::Item{&d, {.start = k_code + start, .size = size}};
+  };
+  const RegistrationBatch::Item items[] = {of(0, 0), of(64, 0), of(100, 20), of(200, 0), of(220, 30)};
+  RegistrationBatch batch;
+  ASSERT_TRUE(batch.register_code(items));
+  const auto end_of = [](Addr start) {
+    Addr end = k_code + start;
+    while (row_at(end) != "no row" && end < k_code + 300) ++end;
+    return end - k_code;
+  };
+  EXPECT_EQ(end_of(0), 120u) << "three without a gap";
+  EXPECT_EQ(end_of(200), 250u);
+  EXPECT_EQ(row_at(k_code + 63), "dyn_directives: cfa=rsp+8 ra=[cfa-8]") << "its epilogue is counted from the end";
+  EXPECT_EQ(row_at(k_code + 61), k_body);
+  EXPECT_TRUE(batch.cancel());
+
+  const auto reason = [&](std::initializer_list<RegistrationBatch::Item> wrong) {
+    const Status registered = batch.register_code({wrong.begin(), wrong.size()});
+    return registered ? "" : std::string(registered.error().what);
+  };
+  EXPECT_EQ(reason({of(64, 64), of(0, 0)}), "procedure without code") << "none is next";
+  EXPECT_EQ(reason({of(64, 0), of(64, 64)}), "procedure without code");
+  EXPECT_EQ(reason({of(64, 0), of(0, 64)}), "code range wraps around") << "not in order";
+  EXPECT_TRUE(batch.empty());
+}
+
 TEST(RegistrationBatch, RetiresAndMoves) {
   const Description d = framed();
   RegistrationBatch batch;

@@ -213,7 +213,9 @@ TEST(CRegistrations, InBatches) {
   ASSERT_EQ(ju_batch_new(&batch, nullptr), JU_OK);
   const ju_description* descriptions[] = {description, description};
   ju_code places[2];
-  for (std::size_t i = 0; i < 2; ++i) ju_code_init(&places[i], code.at(i), sizeof k_call);
+  ju_code_init(&places[0], code.at(0), 0);  // up to the next one
+  const unsigned char* const second = code.at(0) + sizeof k_call;
+  ju_code_init(&places[1], second, sizeof k_call);
   places[1].name = "second";
   ASSERT_EQ(ju_batch_register(batch, descriptions, places, 2, nullptr), JU_OK);
   ju_code_init(&places[0], code.at(2), sizeof k_call);
@@ -222,11 +224,13 @@ TEST(CRegistrations, InBatches) {
   EXPECT_EQ(ju_batch_add(batch, third, nullptr), JU_OK);
   EXPECT_EQ(ju_batch_size(batch), 3u);
   char name[16];
-  EXPECT_EQ(ju_symbolise(reinterpret_cast<std::uintptr_t>(code.at(1)), 0, name, sizeof name, nullptr), JU_OK);
+  EXPECT_EQ(ju_symbolise(reinterpret_cast<std::uintptr_t>(second), 0, name, sizeof name, nullptr), JU_OK);
   EXPECT_STREQ(name, "second");
+  EXPECT_EQ(ju_symbolise(reinterpret_cast<std::uintptr_t>(second) - 1, 0, name, sizeof name, nullptr), JU_OK);
+  EXPECT_STREQ(name, "jit_call");
   EXPECT_EQ(ju_batch_cancel(batch, nullptr), JU_OK);
   EXPECT_EQ(ju_batch_size(batch), 0u);
-  EXPECT_EQ(ju_symbolise(reinterpret_cast<std::uintptr_t>(code.at(1)), 0, name, sizeof name, nullptr), JU_NO_INFO);
+  EXPECT_EQ(ju_symbolise(reinterpret_cast<std::uintptr_t>(second), 0, name, sizeof name, nullptr), JU_NO_INFO);
   ASSERT_EQ(ju_batch_register(batch, descriptions, places, 1, nullptr), JU_OK);
   ju_ticket ticket;
   EXPECT_EQ(ju_batch_retire(batch, &ticket, nullptr), JU_OK);
