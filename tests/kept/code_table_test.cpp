@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "jitunwind/unwind_core/kept/caller_rule_p.h"
-#include "jitunwind/unwind_core/kept/save_shapes_p.h"
+#include "jitunwind/unwind_core/kept/row_cache_internal.h"
 #include "tests/support/emulated.h"
 
 namespace jitunwind::test {

@@ -451,7 +451,7 @@ TEST(SourceRules, ShortFormsOfRowsAreListedWithTheirTests) {
                             "sdk/walk.cpp backtrace",
                             "unwind_core/memory/small_stack.cpp is_disarmed_stack",
                             "unwind_core/memory/small_stack.cpp begin_of_disarmed_stack",
-                            "unwind_core/rows/registers.cpp read_in_place",
+                            "unwind_core/rows/apply_row.cpp read_in_place",
                             "unwind_core/rows/registers.h set_in_place",
                             "unwind_core/kept/caller_rule_p.h cfa_below_frame_pointer",
                             "unwind_core/kept/caller_rule_p.h cfa_offset",

@@ -4,8 +4,6 @@
 #include <cstdio>
 
 #include "jitunwind/unwind_core/check/code_paths_p.h"
-#include "jitunwind/unwind_core/check/code_ways_p.h"
-#include "jitunwind/unwind_core/check/known_jumps_p.h"
 #include "jitunwind/unwind_core/rows/row_text.h"
 
 namespace jitunwind {

@@ -1,15 +1,120 @@
 // Follows all paths of some code and compares the row at each instruction with the state that each path brings there.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
 
-#include "jitunwind/unwind_core/check/code_ways_p.h"
-#include "jitunwind/unwind_core/check/known_jumps_p.h"
+#include "jitunwind/unwind_core/arch/instruction.h"
+#include "jitunwind/unwind_core/check/check.h"
+#include "jitunwind/unwind_core/check/code_values_p.h"
 #include "jitunwind/unwind_core/check/row_claims_p.h"
+
+// Jumps of code that its bytes do not tell, from the tables beside it: those of exceptions, and those of switches.
+
+namespace jitunwind::check_code {
+
+/// All but landing pads is told by offsets in the code.
+class KnownJumps {
+ public:
+  /// Reads the landing pads of the code's language-specific data. Data of which not all can be right has none.
+  explicit KnownJumps(const CheckedCode& code);
+
+  /// The landing pad of the call whose last byte is there; 0: there is none. It may be in another part of the
+  /// procedure.
+  Addr pad_of(std::uint32_t offset) const noexcept;
+  /// Calls visit(address) for each landing pad.
+  template <class Visitor>
+  void visit_pads(Visitor visitor) const {
+    for (const Site& site : sites_)
+      if (site.pad != 0) visitor(site.pad);
+  }
+  /// Appends the targets that a table has. False: it is not that of a jump in this code. An open one ends before the
+  /// first target that is not in the code.
+  bool add_targets(const JumpTable& table, std::vector<std::uint32_t>& out) const;
+
+ private:
+  struct Site {
+    std::uint32_t begin, end;
+    Addr pad;
+  };
+  void read_sites(std::span<const std::byte> table, Addr at, std::uint8_t encoding, Addr base);
+  bool add_site(Addr begin, Addr size, Addr pad);
+
+  const CheckedCode& code_;
+  Addr start_;
+  std::vector<Site> sites_;  // ascending
+};
+
+}  // namespace jitunwind::check_code
+
+namespace jitunwind {
+
+// Ways from code into other code that is checked beside it, with the state that each brings there.
+
+class CheckedParts::Ways {
+ public:
+  struct Way {
+    Addr target = 0;
+    bool is_pad = false;  ///< the target is a landing pad of a call, which may not throw
+    check_code::CodeValues values;
+  };
+
+  /// Begins the check of a part. True: it waits for a later round, when more ways into it are known.
+  bool waits(AddrRange part, bool begins_as_entry);
+  /// Calls visit(way) for each way into the part that is known, those with a frame first.
+  template <class Visitor>
+  void visit_ways_into(AddrRange part, const check_code::Machine& machine, Visitor visitor) {
+    waiting_.erase(part.begin);
+    const auto end = framed_.lower_bound(part.end);
+    for (auto at = framed_.lower_bound(part.begin); at != end; ++at) {
+      at->second.is_new = false;
+      Way way = at->second.way;
+      way.values.count_from(0 - static_cast<std::uint32_t>(part.begin));
+      visitor(way);
+    }
+    const auto last = called_.lower_bound(part.end);
+    for (auto at = called_.lower_bound(part.begin); at != last; ++at) {
+      at->second = false;
+      visitor({at->first, false, check_code::CodeValues::at_entry(machine)});
+    }
+  }
+  /// A call, or a jump with the state of a procedure's entry.
+  void add_call(Addr target) {
+    Addr& last = last_calls_[static_cast<std::size_t>(target >> 4) % last_calls_.size()];
+    if (last != target) calls_.push_back(last = target);
+  }
+  /// A way out of the part that begins at `start`.
+  void add(Way way, Addr start, const check_code::Machine& machine);
+
+  bool begin_round();
+  bool is_due(AddrRange part) const noexcept { return due_.contains(part.begin); }
+
+ private:
+  struct Part {
+    AddrRange range;
+    bool begins_as_entry;
+  };
+  struct Framed {
+    Way way;  // the places of instructions count from 0
+    bool is_new;
+  };
+  const Part* part_at(Addr target) const noexcept;
+
+  std::vector<Part> parts_;              // ascending behind the first round
+  std::multimap<Addr, Framed> framed_;   // by target
+  std::map<Addr, bool> called_;          // places that are no begin with the row of an entry, and whether they are new
+  std::vector<Addr> calls_;              // of this round
+  std::array<Addr, 1024> last_calls_{};  // of these, most are of few targets
+  std::set<Addr> due_, waiting_;         // begins of parts
+  unsigned rounds_ = 0;
+};
+
+}  // namespace jitunwind
 
 namespace jitunwind::check_code {
 

@@ -19,7 +19,7 @@ enum class KeptBy : std::uint8_t {
 
 /// The part of a row that a step needs. The word says where the CFA, the return address and the frame pointer are. The
 /// places of the other registers are the same for many rows, so the word has their number in a table of shapes
-/// (save_shapes_p.h). The upper bits are a link: which entry of the table the caller was left by the last time.
+/// (row_cache_internal.h). The upper bits are a link: which entry of the table the caller was left by the last time.
 class CallerRule {
  public:
   enum class Kind : unsigned {

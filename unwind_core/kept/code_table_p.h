@@ -7,17 +7,130 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <new>
+#include <type_traits>
+#include <utility>
 
 #include "jitunwind/unwind_core/address.h"
 #include "jitunwind/unwind_core/hash.h"
-#include "jitunwind/unwind_core/kept/code_entry_p.h"
-#include "jitunwind/unwind_core/kept/met_before_p.h"
 #include "jitunwind/unwind_core/kept/number_index_p.h"
 #include "jitunwind/unwind_core/memory/own/mapped_internal.h"
 
+// A value of code under a key that says of which code it is, for tables that many threads and signal handlers read and
+// write at once.
+
 #pragma GCC visibility push(default)
 namespace jitunwind {
+
+/// The words of a value and a key, which are written and read without order:
+///   key = address ^ mix(value, version)
+/// mix is one-to-one in the version for each value, so that an entry never stands for its address under another
+/// version. Words that do not belong together stand for an address with probability 2^-64, as do an entry of another
+/// address under another version. So do words of zeros, an empty entry, stand for an address: one that no code has.
+/// Thread-safe, signal-safe, nobody waits. Constant-initialised.
+///
+/// Value: plain data of whole words. `value.digest()` is a word that the key depends on, one-to-one if it can be. It
+/// leaves out the parts of a value that may be replaced at any time.
+template <class V>
+class CodeEntry {
+ public:
+  using Value = V;
+
+  /// The cipher of a version, by which keys are encrypted. A caller with many lookups under one version makes it once.
+  static constexpr std::uint64_t cipher(std::uint64_t version) noexcept { return spread(version) ^ k_cipher_of_none; }
+  static constexpr std::uint64_t key_of(Addr at, const Value& value, std::uint64_t cipher_of_version) noexcept {
+    return at ^ mix(value, cipher_of_version);
+  }
+
+  Value value() const noexcept { return value_of(std::make_index_sequence<k_words>()); }
+  std::uint64_t key() const noexcept { return key_.load(std::memory_order_relaxed); }
+  /// Whether the entry is of the address under that version. `value`: value(), as it was read.
+  bool holds(const Value& value, Addr at, std::uint64_t cipher_of_version) const noexcept {
+    return key() == key_of(at, value, cipher_of_version);
+  }
+
+  void set(const Value& value, std::uint64_t key) noexcept {
+    set(value);
+    key_.store(key, std::memory_order_relaxed);
+  }
+  /// Replaces what digest() leaves out.
+  void set(const Value& value) noexcept {
+    const Words words = std::bit_cast<Words>(value);
+    for (std::size_t i = 0; i < k_words; ++i) words_[i].store(words[i], std::memory_order_release);
+  }
+  /// Writes what is there.
+  void touch() noexcept { key_.fetch_or(0, std::memory_order_relaxed); }
+
+ private:
+  static constexpr std::size_t k_words = sizeof(Value) / sizeof(std::uint64_t);
+  using Words = std::array<std::uint64_t, k_words>;
+  static_assert(sizeof(Words) == sizeof(Value) && std::has_unique_object_representations_v<Value>);
+
+  /// Walks may come to address 0, by a call of null. An empty entry must not stand for it under version 0.
+  static constexpr std::uint64_t k_cipher_of_none = 0xd1b54a32d192ed03u;
+
+  /// One-to-one in the cipher, as are odd factors and shifts that are added. Versions that are near each other differ
+  /// in all bits of a value.
+  static constexpr std::uint64_t mix(const Value& value, std::uint64_t cipher_of_version) noexcept {
+    const std::uint64_t mixed = spread(value.digest() ^ cipher_of_version);
+    return mixed ^ mixed >> 32;
+  }
+
+  /// Copies word by word. A copy of the whole array would read 16 bytes right after two stores of 8, and wait until
+  /// both are in the cache.
+  template <std::size_t... I>
+  [[gnu::always_inline]] Value value_of(std::index_sequence<I...>) const noexcept {
+    Value value{};
+    const auto copy = [&](auto... words) {
+      (std::memcpy(reinterpret_cast<std::byte*>(&value) + I * sizeof words, &words, sizeof words), ...);
+    };
+    copy(words_[I].load(std::memory_order_acquire)...);
+    return value;
+  }
+
+  std::array<std::atomic<std::uint64_t>, k_words> words_{};
+  std::atomic<std::uint64_t> key_{0};
+};
+
+// One bit for each address that says whether it was met before.
+
+/// Says of a hash whether it was met before, or one that has its bit in common: at most one of four that are new.
+/// Begins anew when it has met k_most. Thread-safe, signal-safe, nobody waits: what two threads meet at the same time
+/// may get lost. Constant-initialised. A page of memory.
+class MetBefore {
+ public:
+  /// False, and true from now on. `met`: how many times it was, zero to begin with.
+  bool has_met(std::uint64_t hash, std::atomic<std::uint32_t>& met) noexcept {
+    const auto bit = static_cast<std::size_t>(hash >> (64 - k_bits));
+    std::atomic<std::uint64_t>& word = words_[bit / 64];
+    const std::uint64_t mask = std::uint64_t{1} << bit % 64;
+    const std::uint64_t seen = word.load(std::memory_order_relaxed);
+    if ((seen & mask) != 0) return true;
+    word.store(seen | mask, std::memory_order_relaxed);
+    if (met.fetch_add(1, std::memory_order_relaxed) == k_most) begin_anew(met);
+    return false;
+  }
+
+  /// Nothing was met before. Nobody else uses it meanwhile.
+  void clear(std::atomic<std::uint32_t>& met) noexcept {
+    if (met.load(std::memory_order_relaxed) != 0) begin_anew(met);
+  }
+
+  /// Writes to the page, so that the first walk has no page fault there.
+  void touch() noexcept { words_[0].fetch_or(0, std::memory_order_relaxed); }
+
+ private:
+  static constexpr unsigned k_bits = 15;
+  static constexpr std::uint32_t k_most = (1u << k_bits) / 4;
+
+  [[gnu::noinline]] void begin_anew(std::atomic<std::uint32_t>& met) noexcept {
+    for (auto& word : words_) word.store(0, std::memory_order_relaxed);
+    met.store(0, std::memory_order_relaxed);
+  }
+
+  alignas(4096) std::array<std::atomic<std::uint64_t>, (std::size_t{1} << k_bits) / 64> words_{};
+};
 
 /// Values by address. Thread-safe, signal-safe, nobody waits. Constant-initialised.
 ///

@@ -267,7 +267,7 @@ bool can_be_compact(const Cie& cie, const CompactLayout& layout) noexcept {
   Program program(code, layout, at, out);
   if (!program.run(range) || program.is_outermost()) return false;
   const unsigned return_address = out.slots[CompactLayout::k_return_address];
-  // One below SP and its red zone is for the full row to judge (fde_source.cpp).
+  // One below SP and its red zone is for the full row to judge (eh_frame.cpp).
   if (return_address > out.cfa_words && out.base == layout.sp_column())
     return (return_address - out.cfa_words) * CompactRow::k_word <= layout.arch().red_zone;
   return return_address != 0;

@@ -1,18 +1,134 @@
-// .eh_frame of a module: by binary search through .eh_frame_hdr, or by reading all of it where there is no table.
+// The frame sections of a module as sources. .eh_frame is searched through .eh_frame_hdr, or read as a whole where there
+// is no table, as .debug_frame of its file always is.
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <optional>
 
+#include "jitunwind/unwind_core/address_space.h"
+#include "jitunwind/unwind_core/kept/compact_row_internal.h"
 #include "jitunwind/unwind_core/page_internal.h"
+#include "jitunwind/unwind_core/sources/cfi/cfi.h"
 #include "jitunwind/unwind_core/sources/cfi/compact_cfi_internal.h"
-#include "jitunwind/unwind_core/sources/cfi/fde_source_p.h"
 #include "jitunwind/unwind_core/sources/cfi/fde_table.h"
 #include "jitunwind/unwind_core/sources/cfi/known_cies_p.h"
 #include "jitunwind/unwind_core/sources/sources.h"
 
 namespace jitunwind {
 namespace {
+
+/// The common part of .eh_frame and .debug_frame as sources: once the FDE is found, rows and procedures are alike.
+class FdeSource : public AnyRowSource {
+ public:
+  constexpr explicit FdeSource(RowOrigin origin) noexcept : origin_(origin) {}
+
+  RowAnswer find_any_row(Lookup& lookup, AnyRow& out) const noexcept override;
+  Found find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept final;
+
+ protected:
+  /// Reads the procedure of an FDE.
+  Status describe(Fde& fde, Lookup& lookup, ProcedureInfo& out) const noexcept;
+
+ private:
+  /// The FDE whose range holds lookup.at.lookup(), and how to read its instructions.
+  virtual Found find_fde(Lookup& lookup, CfiContext& context, Fde& out) const noexcept = 0;
+
+  RowOrigin origin_;
+};
+
+/// Such a row is wrong whatever wrote it: what is below SP and its red zone is nobody's, as psABIs say, and a signal
+/// handler has written over it. glibc's memcpy for i386 (sysdeps/i386/i686/multiarch/memcpy-ssse3.S) has some behind
+/// its returns; what a call has left there is an address of code, too.
+bool returns_by_nobodys_memory(const FrameRow& row, const Arch& arch) noexcept {
+  if (!arch.calls_push() || row.cfa.kind != CfaRule::Kind::offset || row.cfa.reg != arch.sp) return false;
+  const RegRule ra = row.rule(row.ra == k_no_reg ? arch.ra : row.ra);
+  return ra.kind == RegRule::Kind::at_cfa && row.cfa.offset + ra.offset < -std::int64_t{arch.red_zone};
+}
+
+/// Addresses of personality routines by the words of lasting modules that have them: throws begin a walk at the end of
+/// each cleanup, and would prove the word readable anew. Thread-safe, signal-safe.
+class PersonalityWords {
+ public:
+  /// 0: not known.
+  Addr find(Addr at) noexcept {
+    const Entry& entry = entry_of(at);
+    const Addr routine = entry.routine.load(std::memory_order_relaxed);
+    return (entry.key.load(std::memory_order_relaxed) ^ routine) == at ? routine : 0;
+  }
+  void keep(Addr at, Addr routine) noexcept {
+    Entry& entry = entry_of(at);
+    entry.routine.store(routine, std::memory_order_relaxed);
+    entry.key.store(at ^ routine, std::memory_order_relaxed);
+  }
+
+ private:
+  struct Entry {
+    std::atomic<Addr> routine{0};
+    std::atomic<Addr> key{0};  ///< of what two threads write at the same time nothing else fits
+  };
+  Entry& entry_of(Addr at) noexcept { return entries_[static_cast<std::size_t>(at / sizeof(Addr)) % entries_.size()]; }
+
+  std::array<Entry, 16> entries_{};
+};
+constinit PersonalityWords personality_words;
+
+RowAnswer FdeSource::find_any_row(Lookup& lookup, AnyRow& out) const noexcept {
+  CfiContext context{lookup.space.arch};
+  Fde fde;
+  const Found found = find_fde(lookup, context, fde);
+  if (!found || !*found) return out.answer(found);
+  const Status row = row_at(fde, context, lookup.at.lookup(), out.full);
+  if (!row) return out.fail(row.error());
+  if (returns_by_nobodys_memory(out.full, context.arch))
+    return out.fail({ErrorCode::bad_frame, lookup.at.lookup(), "return address below the stack"});
+  out.full.origin = origin_;
+  out.full.keeps_by = KeepsBy::module;
+  // An error is that of the question for the procedure itself.
+  if (out.procedure) (void)describe(fde, lookup, *out.procedure);
+  return RowAnswer::full;
+}
+
+Status FdeSource::describe(Fde& fde, Lookup& lookup, ProcedureInfo& out) const noexcept {
+  const EncodedPointer personality = fde.cie.personality;
+  const Module* const module = lookup.module();
+  const bool stays = module && module->is_lasting && personality.indirect;
+  if (stays)
+    if (const Addr known = personality_words.find(personality.value)) fde.cie.personality = {known, false};
+  const Status described = read_procedure(fde, lookup.space.arch, lookup.space.memory, lookup.window, out);
+  if (!described) return described;
+  if (stays) personality_words.keep(personality.value, out.handler);
+  out.gp = 0;
+  out.origin = origin_;
+  return Done{};
+}
+
+Found FdeSource::find_procedure(Lookup& lookup, ProcedureInfo& out) const noexcept {
+  CfiContext context{lookup.space.arch};
+  Fde fde;
+  const Found found = find_fde(lookup, context, fde);
+  if (!found || !*found) return found;
+  const Status described = describe(fde, lookup, out);
+  if (!described) return described.error();
+  return true;
+}
+
+/// The first FDE of the scan that covers `pc`. When none does, the first entry that could not be read is the error: it
+/// might have been the one.
+Found scan_for_fde(FdeScan scan, Addr pc, Fde& out) noexcept {
+  std::optional<Error> first_error;
+  while (!scan.at_end()) {
+    const Result<bool> next = scan.next(out);
+    if (!next) {
+      if (!first_error) first_error = next.error();
+      continue;
+    }
+    if (!*next) break;
+    if (out.range.contains(pc)) return true;
+  }
+  if (first_error) return *first_error;
+  return false;
+}
 
 /// .eh_frame is usually in the segment of .eh_frame_hdr. Elsewhere it is seen through the module's own view of it, or
 /// through memory. A broken entry leads anywhere, such as to files that this library maps and unmaps between the steps
@@ -128,7 +244,7 @@ class EhFrameSource final : public FdeSource {
       if (rest_of_bytes(*module, eh_frame).empty()) eh_frame = module->eh_frame.address;
     }
     ModuleBytes bytes(*module, lookup.space.memory, lookup.window);
-    return jitunwind::find_fde(FdeScan(bytes, context, rest_of_bytes(*module, eh_frame)), pc, out);
+    return scan_for_fde(FdeScan(bytes, context, rest_of_bytes(*module, eh_frame)), pc, out);
   }
 
   /// Finds the FDE in a module that may be gone any moment: that is no error.
@@ -139,7 +255,7 @@ class EhFrameSource final : public FdeSource {
       const Module& with_sections = *lookup.module_with_file_sections();
       SectionView bytes(with_sections.eh_frame);
       const AddrRange entries = rest_of_bytes(with_sections, with_sections.eh_frame.address);
-      found = jitunwind::find_fde(FdeScan(bytes, context, entries), lookup.at.lookup(), out);
+      found = scan_for_fde(FdeScan(bytes, context, entries), lookup.at.lookup(), out);
     }
     Module now;
     return *found || lookup.space.modules.find(lookup.at.lookup(), now) ? *found : Found{false};
@@ -183,9 +299,26 @@ class EhFrameSource final : public FdeSource {
 
 constinit const EhFrameSource k_eh_frame;
 
-}  // namespace
+/// .debug_frame of a module's file is read from the beginning: there is no table.
+class DebugFrameSource final : public FdeSource {
+ public:
+  constexpr DebugFrameSource() noexcept : FdeSource(RowOrigin::debug_frame) {}
 
-namespace {
+ private:
+  Found find_fde(Lookup& lookup, CfiContext& context, Fde& out) const noexcept override {
+    const Module* module = lookup.module_with_file_sections();
+    if (!module || module->debug_frame.empty()) return false;
+    const SectionBytes& section = module->debug_frame;
+    context.format = CfiContext::Format::debug_frame;
+    context.section = section.address;
+    context.load_bias = module->load_bias;
+    SectionView bytes(section);
+    const AddrRange entries{section.address, section.address + section.bytes.size()};
+    return scan_for_fde(FdeScan(bytes, context, entries), lookup.at.lookup(), out);
+  }
+};
+
+constinit const DebugFrameSource k_debug_frame;
 
 /// Reads an FDE and the CIE before it. `view(at, size)` are bytes of memory, or null.
 template <class View>
@@ -243,5 +376,6 @@ bool read_lone_fde(const SectionBytes& bytes, const Arch& arch, Fde& out) noexce
 }
 
 [[gnu::hot]] const RowSource& eh_frame_source() noexcept { return k_eh_frame; }
+[[gnu::hot]] const RowSource& debug_frame_source() noexcept { return k_debug_frame; }
 
 }  // namespace jitunwind

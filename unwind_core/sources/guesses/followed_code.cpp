@@ -9,19 +9,87 @@
 // caller. The guess is made only if both paths agree. A skipped frame, an old return address or an unrelated register
 // value would have to cause the same mistake twice. One path is enough if the instructions alone decide the flow of
 // control.
+#include <optional>
 #include <string_view>
 
+#include "jitunwind/unwind_core/address_space.h"
+#include "jitunwind/unwind_core/byte_reader.h"
 #include "jitunwind/unwind_core/page_internal.h"
-#include "jitunwind/unwind_core/sources/guesses/call_target_p.h"
 #include "jitunwind/unwind_core/sources/guesses/code_flow_p.h"
 #include "jitunwind/unwind_core/sources/guesses/code_pattern_p.h"
-#include "jitunwind/unwind_core/sources/guesses/entry_guess_p.h"
 #include "jitunwind/unwind_core/sources/guesses/taken_back_internal.h"
 #include "jitunwind/unwind_core/sources/guesses/unknown_code_internal.h"
 #include "jitunwind/unwind_core/sources/sources.h"
 
 namespace jitunwind {
 namespace {
+
+/// The return address of an interrupted procedure that has pushed nothing since its call: *(cfa + entry_ra) if the
+/// CPU's calls push it, else the link register. Empty: it is not known.
+std::optional<Addr> return_address_at_entry(const Lookup& lookup) noexcept {
+  const Arch& arch = lookup.space.arch;
+  if (!lookup.registers) return std::nullopt;
+  if (!arch.ra_in_memory) {
+    const auto link = lookup.registers->get(arch.column(arch.ra));
+    return link ? std::optional(*link & arch.address_mask) : std::nullopt;
+  }
+  const auto sp = lookup.registers->get(arch.column(arch.sp));
+  if (!sp) return std::nullopt;
+  const Addr slot = *sp + static_cast<Addr>(std::int64_t{arch.entry_cfa} + arch.entry_ra);
+  const auto word = read_word(lookup.space.memory, lookup.window, slot, arch, "return address at entry");
+  return word ? std::optional(*word & arch.address_mask) : std::nullopt;
+}
+
+/// The row of a procedure's first instruction, of that origin, if `ra` follows a call.
+Found guess_entry_row(const Lookup& lookup, std::optional<Addr> ra, RowOrigin origin, FrameRow& out) noexcept {
+  if (!ra || !is_after_call(lookup.space, lookup.window, *ra)) return false;
+  out = entry_row(lookup.space.arch);
+  out.origin = origin;
+  return true;
+}
+
+/// Whether the call before `ra` has a known target, and the pc is not far after it. Precondition: ra != 0.
+bool calls_into(const Lookup& lookup, Addr ra) noexcept {
+  constexpr Addr k_leaf_size = 4096;
+  const Arch& arch = lookup.space.arch;
+  const CodeBefore code(ra, lookup.space.memory, lookup.window);
+  const CodePattern* const call = code.find_call(arch);
+  if (!call || call->displacement == 0) return false;
+  if (!is_code(lookup.space, lookup.window, CodeAddress::returned_to(ra).lookup())) return false;
+  const std::uint32_t field = ByteReader(code.last(call->displacement), arch.big_endian).u32();
+  const Addr target = ra + static_cast<Addr>(std::int64_t{static_cast<std::int32_t>(field)});
+  return lookup.at.value() - target < k_leaf_size;
+}
+
+// Two bold guesses for interrupted pcs without any information. Both assume that nothing has been pushed since the
+// call, so that the row is that of a procedure's first instruction. The return address must follow a call.
+//   bad_call: the pc is no code; a call through a bad pointer was made an instant ago.
+//   leaf: the pc is code; procedures that call nothing need no unwind information, and most of them touch no stack.
+
+class BadCallSource final : public RowSource {
+ public:
+  Found find_row(Lookup& lookup, FrameRow& out) const noexcept override {
+    if (lookup.guesses != Guesses::bold || lookup.at.is_return_address()) return false;
+    if (is_code(lookup.space, lookup.window, lookup.at.value())) return false;
+    return guess_entry_row(lookup, return_address_at_entry(lookup), RowOrigin::bad_call, out);
+  }
+};
+
+class LeafSource final : public RowSource {
+ public:
+  Found find_row(Lookup& lookup, FrameRow& out) const noexcept override {
+    if (lookup.guesses != Guesses::bold || lookup.at.is_return_address()) return false;
+    const auto ra = return_address_at_entry(lookup);
+    if (!ra || *ra == 0) return false;
+    // The top of the stack may be an old return address in a slot that is not written yet. A call to just above the pc
+    // is evidence enough; any other counts only if no frame record contradicts it.
+    if (!calls_into(lookup, *ra)) {
+      const Found record = frame_pointer_source().find_row(lookup, out);
+      if (!record || *record) return record;
+    }
+    return guess_entry_row(lookup, ra, RowOrigin::leaf, out);
+  }
+};
 
 using Base = StackPlace::Base;
 
@@ -345,11 +413,15 @@ class FollowedCodeSource final : public RowSource {
   bool is_own_;
 };
 
+constinit const BadCallSource k_bad_call;
+constinit const LeafSource k_leaf;
 constinit const FollowedCodeSource k_followed_code(false);
 constinit const FollowedCodeSource k_followed_own_code(true);
 
 }  // namespace
 
+[[gnu::hot]] const RowSource& bad_call_source() noexcept { return k_bad_call; }
+[[gnu::hot]] const RowSource& leaf_source() noexcept { return k_leaf; }
 const RowSource& followed_code_source() noexcept { return k_followed_code; }
 [[gnu::hot]] const RowSource& followed_own_code_source() noexcept { return k_followed_own_code; }
 
