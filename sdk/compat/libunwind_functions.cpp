@@ -1,17 +1,24 @@
 // libunwind's C interface over the engine's cursor. It only translates; no unwinding is done here.
+#include <libunwind.h>
+
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <optional>
+#include <span>
 
 #include "jitunwind/sdk/compat/callback_space_p.h"
 #include "jitunwind/sdk/compat/target_p.h"
 #include "jitunwind/sdk/compat/target_registers_p.h"
+#include "jitunwind/unwind_core/emit/row_state.h"
 #include "jitunwind/unwind_core/memory/small_stack_internal.h"
+#include "jitunwind/unwind_core/rows/dwarf_constants_internal.h"
+#include "jitunwind/unwind_core/sources/cfi/cfi.h"
+#include "jitunwind/unwind_core/sources/cfi/fde_table.h"
 #include "jitunwind/unwind_core/sources/sources.h"
 #include "jitunwind/unwind_core/walk/resume.h"
-
-#include <libunwind.h>
 
 namespace {
 
@@ -252,4 +259,148 @@ JITUNWIND_LOCAL(is_guess)
 JITUNWIND_LOCAL(is_interrupted_frame)
 JITUNWIND_LOCAL(is_plt_entry)
 JITUNWIND_LOCAL(get_proc_info)
+}
+
+// Procedure information by an .eh_frame_hdr that only the caller knows: that of a file mapped by hand, or of a target.
+namespace jitunwind {
+inline namespace JITUNWIND_COMPAT {
+namespace {
+
+/// `size` 0: not known.
+Result<EhFrameHdr> read_eh_frame_hdr(Addr at, std::uint64_t size, Lookup& lookup) noexcept {
+  std::array<std::byte, k_max_eh_frame_hdr> bytes;
+  const std::size_t readable = lookup.space.memory.read(at, bytes, lookup.window);
+  if (readable == 0) return unreadable(lookup.window, at, ".eh_frame_hdr");
+  const SectionBytes head{std::span<const std::byte>(bytes).first(readable), at};
+  const auto parse = [&] {
+    return parse_eh_frame_hdr(head, size == 0 ? std::numeric_limits<std::uint64_t>::max() : size, lookup.space.arch);
+  };
+  const auto parsed = parse();
+  if (!parsed || parsed->table.count != 0) return parsed;
+  // There is no table, or it cannot be searched: linkers encode entries in a form that can be.
+  std::byte& encoding = bytes[3];
+  if (encoding == std::byte{dwarf::pe_omit}) return parsed;
+  encoding = std::byte{dwarf::pe_datarel | dwarf::pe_sdata4};
+  if (const auto usual = parse(); usual && usual->table.count == 0) return parsed;
+  return Error{ErrorCode::bad_encoding, at, "table of .eh_frame_hdr"};
+}
+
+Found find_by_hdr(Addr hdr_at, std::uint64_t size, Lookup& lookup, ProcedureInfo& out) noexcept {
+  const auto hdr = read_eh_frame_hdr(hdr_at, size, lookup);
+  if (!hdr) return hdr.error();
+  const Arch& arch = lookup.space.arch;
+  const Memory& memory = lookup.space.memory;
+  std::array<std::byte, 4096> buffer;  // holds any entry that compilers make
+  MemoryView bytes(memory, lookup.window, buffer);
+  const Addr pc = lookup.at.lookup();
+  Fde fde;
+  const auto covers = [&](Addr entry) { return read_fde_for(pc, bytes, CfiContext{arch}, entry, fde); };
+  const Found found = find_covering(hdr->table, pc, covers, arch.big_endian, memory, lookup.window);
+  if (!found || !*found) return found;
+  if (const Status described = read_procedure(fde, arch, memory, lookup.window, out); !described)
+    return described.error();
+  return true;
+}
+
+}  // namespace
+}  // namespace JITUNWIND_COMPAT
+}  // namespace jitunwind
+
+extern "C" {
+
+int unw_get_proc_info_in_range(unw_word_t start_ip, unw_word_t end_ip, unw_word_t eh_frame_table,
+                               unw_word_t eh_frame_table_len, unw_word_t, unw_word_t, unw_addr_space_t space,
+                               unw_word_t ip, unw_proc_info_t* info, int need_unwind_info, void* argument) {
+  std::memset(info, 0, sizeof *info);
+  if (!space) return -UNW_EINVAL;
+  if (ip < start_ip || ip >= end_ip || eh_frame_table == 0) return -UNW_ENOINFO;
+  jitunwind::ProcedureInfo found;
+  const auto known = jitunwind::with_room([&] {
+    jitunwind::MemoryWindow window;
+    window.argument = argument;
+    jitunwind::Lookup lookup(jitunwind::space_of(*space), jitunwind::CodeAddress::interrupted(ip), window);
+    return jitunwind::find_by_hdr(eh_frame_table, eh_frame_table_len, lookup, found);
+  });
+  const int returned = jitunwind::answer(known, found, *info);
+  if (returned == UNW_ESUCCESS && need_unwind_info) jitunwind::mark_as_fde(*info);
+  return returned;
+}
+
+JITUNWIND_LOCAL(get_proc_info_in_range)
+}
+
+// The rows of a procedure as bytes that may be kept.
+namespace jitunwind {
+inline namespace JITUNWIND_COMPAT {
+namespace {
+
+constexpr unsigned k_most_states = 1u << 20;  // in one procedure; no code has more
+
+/// The row at an address of a procedure, and its range.
+Result<AddrRange> row_from(Addr at, AddrRange procedure, const Cursor& cursor, FrameRow& out) noexcept {
+  MemoryWindow window;
+  window.argument = cursor.argument();
+  Lookup lookup(cursor.space(), CodeAddress::interrupted(at), window);
+  const Found found = cursor.space().find_row(lookup, out);
+  if (!found) return found.error();
+  if (!*found) return Error{ErrorCode::no_info, at, "no unwind information for this pc"};
+  // Rows of aliases are valid only at the looked up address.
+  const Addr end = out.range.contains(at) ? std::min(out.range.end, procedure.end) : at + cursor.space().arch.unit;
+  return AddrRange{at, end};
+}
+
+/// The state from an address of a procedure on, and its range.
+Result<AddrRange> state_from(Addr at, AddrRange procedure, const Cursor& cursor, RowState& out) noexcept {
+  FrameRow row;
+  const auto code = row_from(at, procedure, cursor, row);
+  if (!code) return code;
+  if (const Status written = write_row_state(row, *code, cursor.space().arch, out); !written) return written.error();
+  return code;
+}
+
+Result<bool> step_by_state(Cursor& cursor, const void* data) noexcept {
+  // The head has the length of the bytes; the program that kept them must not have changed it.
+  std::uint32_t size = 0;
+  std::memcpy(&size, static_cast<const std::byte*>(data) + sizeof(std::uint32_t), sizeof size);
+  const std::size_t whole = RowState::k_head_size + std::min<std::size_t>(size, RowState::k_most);
+  FrameRow row;
+  const std::span bytes(static_cast<const std::byte*>(data), whole);
+  if (const Status read = read_row_state(bytes, cursor.space().arch, row); !read) return read.error();
+  return cursor.step_by(row);
+}
+
+}  // namespace
+}  // namespace JITUNWIND_COMPAT
+}  // namespace jitunwind
+
+extern "C" {
+
+int unw_reg_states_iterate(unw_cursor_t* cursor, unw_reg_states_callback callback, void* token) {
+  if (!jitunwind::is_made(cursor)) return -UNW_EINVAL;
+  jitunwind::Cursor& at = jitunwind::cursor_of(cursor);
+  const auto procedure = at.procedure();
+  if (!procedure) return jitunwind::negated(procedure.error());
+  unsigned states = 0;
+  for (jitunwind::Addr begin = procedure->range.begin; begin < procedure->range.end;) {
+    if (++states > jitunwind::k_most_states) return -UNW_EBADFRAME;
+    jitunwind::RowState state;
+    const auto code =
+        jitunwind::with_room(&at, [&] { return jitunwind::state_from(begin, procedure->range, at, state); });
+    if (!code) return jitunwind::negated(code.error());
+    const std::size_t size = state.whole_size();
+    if (const int returned = callback(token, &state, size, code->begin, code->end); returned != 0) return returned;
+    begin = code->end;
+  }
+  return UNW_ESUCCESS;
+}
+
+int unw_apply_reg_state(unw_cursor_t* cursor, void* data) {
+  if (!jitunwind::is_made(cursor)) return -UNW_EINVAL;
+  jitunwind::Cursor& at = jitunwind::cursor_of(cursor);
+  const auto moved = jitunwind::with_room(&at, [&] { return jitunwind::step_by_state(at, data); });
+  return moved ? int{UNW_ESUCCESS} : jitunwind::negated(moved.error());
+}
+
+JITUNWIND_LOCAL(reg_states_iterate)
+JITUNWIND_LOCAL(apply_reg_state)
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "jitunwind/sdk/targets/process_target_p.h"
 #include "jitunwind/sdk/targets/target_impl_p.h"
 #include "jitunwind/unwind_core/arch/arch_internal.h"
 #include "jitunwind/unwind_core/image/elf_internal.h"

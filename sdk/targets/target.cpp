@@ -1,6 +1,4 @@
 #include "jitunwind/sdk/target.h"
-
-#include "jitunwind/sdk/targets/process_target_p.h"
 #include "jitunwind/sdk/targets/target_impl_p.h"
 
 namespace jitunwind {

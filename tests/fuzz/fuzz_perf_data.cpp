@@ -1,5 +1,5 @@
 // Input: a file of perf's.
-#include "jitunwind/sdk/jitstack/perf/perf_processes_p.h"
+#include "jitunwind/sdk/jitstack/perf/perf_data_p.h"
 #include "tests/fuzz/fuzz_check.h"
 
 using namespace jitunwind;

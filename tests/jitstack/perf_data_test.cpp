@@ -4,7 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "jitunwind/sdk/jitstack/perf/perf_processes_p.h"
+#include "jitunwind/sdk/jitstack/perf/perf_data_p.h"
 #include "tests/jitstack/jitstack_runs.h"
 #include "tests/jitstack/perf_file.h"
 #include "tests/support/cpu_seconds.h"

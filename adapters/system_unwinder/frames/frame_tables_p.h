@@ -3,6 +3,7 @@
 // both.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -10,11 +11,25 @@
 #include <vector>
 
 #include "jitunwind/adapters/system_unwinder/frames/frame_section_p.h"
-#include "jitunwind/adapters/system_unwinder/frames/teller_p.h"
 #include "jitunwind/dyn_info/registry/registry.h"
+#include "jitunwind/unwind_core/above_internal.h"
 #include "jitunwind/unwind_core/error.h"
 
 namespace jitunwind {
+
+/// The argument of __register_frame in this process.
+enum class FrameContract : std::uint8_t {
+  none,            ///< there is no such function, or it has no effect
+  section,         ///< sections, several of the same code among them: libgcc 12 and older
+  unique_section,  ///< sections, but only one for each begin of code: libgcc 13 and newer ignore others
+  fde,             ///< one FDE: LLVM's libunwind
+};
+
+/// The contract by which this process's unwinder is told; none: it is not told.
+[[gnu::visibility("default")]] extern constinit std::atomic<FrameContract> told_contract;
+
+/// Begins to tell the unwinder of all procedures, unless that was done before. Not signal-safe. Allocates.
+JITUNWIND_ABOVE void start_telling() noexcept;
 
 /// Finds the contract by trial: registers two FDEs of a place that is no code, then a copy of both, and looks them up
 /// through the unwinder.

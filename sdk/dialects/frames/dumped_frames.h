@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "jitunwind/sdk/dialects/jitdump.h"
@@ -47,6 +48,10 @@ class DumpedFrames {
   std::vector<std::byte> bytes_;
   mutable std::shared_ptr<const Index> index_;  // null: nobody has asked
 };
+
+/// Appends a CIE and an FDE with the same rows to `into` and returns the offset of the FDE. They have no personality
+/// routine. Nothing: a row is broken or cannot be written, and nothing is appended. Throws std::bad_alloc.
+std::optional<std::size_t> copy_frames(const Fde& fde, const CfiContext& context, std::vector<std::byte>& into);
 
 }  // namespace jitunwind
 #pragma GCC visibility pop

@@ -8,7 +8,7 @@
 
 #include "jitunwind/sdk/jitstack/options_p.h"
 #include "jitunwind/sdk/jitstack/output_p.h"
-#include "jitunwind/sdk/jitstack/perf/perf_processes_p.h"
+#include "jitunwind/sdk/jitstack/perf/perf_data_p.h"
 #include "jitunwind/sdk/jitstack/terminal_p.h"
 
 namespace jitunwind::jitstack {

@@ -1,4 +1,4 @@
-#include "jitunwind/sdk/targets/target_rows_p.h"
+#include "jitunwind/sdk/targets/target_space_p.h"
 
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/memory/own/spare_blocks_internal.h"
