@@ -1,10 +1,9 @@
-// The documents agree with their sources: pictures with their descriptions, results with the stored ones of the
-// benchmarks.
+// The documents agree with their sources: the picture of the layers with the table of rooms, results with the stored
+// ones of the benchmarks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -17,46 +16,43 @@
 
 namespace {
 
-using jitunwind::test::Groups, jitunwind::test::output_of, jitunwind::test::Pattern;
+using jitunwind::test::all_in, jitunwind::test::Groups, jitunwind::test::output_of, jitunwind::test::Pattern;
 using rules::k_root;
 using rules::SourceFile;
 using Lines = std::vector<std::string>;
 
-/// Returns the exit status of docs/draw.py, and its output in `text`.
-int draw(const std::string& arguments, std::string& text) {
-  const std::string script = (k_root / "docs/draw.py").string();
-  const std::string output = output_of("{ python3 " + script + " " + arguments + "; echo $?; } 2>&1");
-  const std::size_t last = output.find_last_of('\n', output.size() - 2);
-  text = last == std::string::npos ? "" : output.substr(0, last);
-  return std::stoi(output.substr(last == std::string::npos ? 0 : last + 1));
+/// Maps each layer to its rooms, in the order of the table of rooms in docs/architecture.md.
+std::map<std::string, Lines> rooms_of_table(const Lines& page) {
+  static const Pattern path("`([a-z_]+)/([a-z_]+)/`");
+  std::map<std::string, Lines> rooms;
+  bool is_table = false;
+  for (const std::string& line : page) {
+    is_table = line.starts_with("| room |") || (is_table && line.starts_with("|"));
+    if (!is_table || !line.starts_with("| `")) continue;
+    for (const Groups& found : all_in(line.substr(0, line.find('|', 1)), path)) rooms[found[1]].push_back(found[2]);
+  }
+  return rooms;
 }
 
-/// Draws a description that is alone in a folder, and returns the error.
-std::string refusal_of(const std::string& description) {
-  char path[] = "/tmp/pictures-XXXXXX";
-  const std::filesystem::path folder = mkdtemp(path);
-  std::ofstream(folder / "one.txt") << description;
-  std::string text;
-  const int status = draw("--check " + folder.string(), text);
-  std::filesystem::remove_all(folder);
-  return status == 0 ? "" : text;
+/// Does the same for the picture of the layers.
+std::map<std::string, Lines> rooms_of_picture(const Lines& page) {
+  static const Pattern layer("^  subgraph ([a-z_]+)$"), room("[a-z_]+");
+  std::map<std::string, Lines> rooms;
+  std::string of;
+  for (const std::string& line : page) {
+    for (const Groups& found : all_in(line, layer)) of = found[1];
+    const std::size_t texts = line.find("[\"");
+    if (line == "```") of.clear();
+    if (of.empty() || texts == std::string::npos) continue;
+    for (const Groups& found : all_in(line.substr(texts), room)) rooms[of].push_back(found[0]);
+  }
+  return rooms;
 }
 
-TEST(DocumentFacts, PicturesAreWhatTheirDescriptionsSay) {
-  std::string text;
-  EXPECT_EQ(draw("--check", text), 0) << text;
-}
-
-TEST(DocumentFacts, PicturesThatCannotBeReadAreNoticed) {
-  const std::string begin = "title \"t\"\nsize 30 20\nbox a 2 2 8 4 plain \"a\"\n";
-  EXPECT_NE(refusal_of(begin).find("is not what one.txt says"), std::string::npos);
-  EXPECT_NE(refusal_of(begin + "box b 5 5 8 4 plain b").find("b overlaps a"), std::string::npos);
-  EXPECT_NE(refusal_of(begin + "box b 12 2 4 4 plain \"too long\"").find("\"too long\" needs"), std::string::npos);
-  EXPECT_NE(
-      refusal_of(begin + "box b 12 2 4 4 plain b\nbox c 20 2 4 4 plain c\narrow a right c left").find("crosses b"),
-      std::string::npos);
-  EXPECT_NE(refusal_of(begin + "text 3 3 left words").find("\"words\" lies on a"), std::string::npos);
-  EXPECT_NE(refusal_of(begin + "box b 25 2 8 4 plain b").find("b is not on the picture"), std::string::npos);
+TEST(DocumentFacts, ThePictureOfTheLayersHasTheRoomsOfTheTable) {
+  const Lines page = rules::read_file("docs/architecture.md").lines;
+  EXPECT_EQ(rooms_of_table(page).size(), 5u);
+  EXPECT_EQ(rooms_of_picture(page), rooms_of_table(page));
 }
 
 TEST(DocumentFacts, EveryPictureIsShown) {
