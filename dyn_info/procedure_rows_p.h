@@ -7,7 +7,7 @@
 #include <span>
 #include <type_traits>
 
-#include "jitunwind/dyn_info/directives/directive_outcome_p.h"
+#include "jitunwind/dyn_info/directives/directive_run_internal.h"
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/own_fde_internal.h"
 #include "jitunwind/unwind_core/kept/compact_row_internal.h"

@@ -6,7 +6,7 @@
 #include <span>
 #include <utility>
 
-#include "jitunwind/dyn_info/directives/directive_outcome_p.h"
+#include "jitunwind/dyn_info/directives/directive_run_internal.h"
 #include "jitunwind/unwind_core/kept/compact_row_internal.h"
 
 namespace jitunwind {

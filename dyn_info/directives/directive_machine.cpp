@@ -1,7 +1,7 @@
-#include "jitunwind/dyn_info/directives/directive_machine_p.h"
-
 #include <algorithm>
 #include <utility>
+
+#include "jitunwind/dyn_info/directives/directive_run_internal.h"
 
 namespace jitunwind {
 namespace {

@@ -4,7 +4,6 @@
 #include <array>
 #include <optional>
 
-#include "jitunwind/dyn_info/directives/directive_outcome_p.h"
 #include "jitunwind/dyn_info/directives/directive_run_internal.h"
 #include "jitunwind/unwind_core/address_space.h"
 

@@ -1,17 +1,80 @@
 #include "jitunwind/sdk/exceptions/copied_procedure_internal.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <vector>
 
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/sdk/dialects/jitdump_format_internal.h"
 #include "jitunwind/sdk/exceptions/fde_encoder_internal.h"
+#include "jitunwind/sdk/exceptions/fde_writer_p.h"
 #include "jitunwind/sdk/local_space.h"
 
 namespace jitunwind {
+namespace {
+
+using Outcome = FdeWriter::Outcome;
+
+/// The end of the code at `at`, if it is known by its name alone; 0: it is described, or unknown.
+Addr end_of_named(Addr at) noexcept {
+  const ProcedureHold hold(at);
+  const unw_dyn_info_t* const info = hold.info();
+  return info != nullptr && info->format == UNW_INFO_FORMAT_IP_OFFSET && info->u.rti.table_len == 0 ? info->end_ip : 0;
+}
+
+/// Encodes all rows of the procedure, in a buffer that grows.
+Status encode_whole(const ProcedureInfo& procedure, Addr place, std::vector<std::byte>& buffer) {
+  for (Slots slots = Slots::of_words;;) {
+    FdeWriter writer(procedure, procedure.range, procedure.range.begin, slots, buffer, SIZE_MAX, place);
+    switch (writer.write()) {
+      case Outcome::written:
+        if (writer.fits()) return Done{};
+        buffer.resize(writer.size());
+        break;
+      case Outcome::other_slots:
+        if (slots == Slots::of_bytes)
+          return Error{ErrorCode::invalid_argument, 0, "call frame information cannot say this"};
+        slots = Slots::of_bytes;
+        break;
+      case Outcome::too_long:
+      case Outcome::failed:
+        return writer.error();
+    }
+  }
+}
+
+}  // namespace
+
+void encode_fdes(AddrRange code, FdeReceiver& receiver) {
+  const Addr unit = local_space().arch.unit;
+  std::vector<std::byte> buffer(1024);
+  for (Addr at = code.begin; at < code.end;) {
+    MemoryWindow window;
+    Lookup lookup(local_space(), CodeAddress::interrupted(at), window);
+    ProcedureInfo info;
+    const Found found = dyn_row_source().find_procedure(lookup, info);
+    if (!found) return receiver.refused({found.error().code, at, found.error().what});
+    if (!*found || !info.range.contains(at)) {
+      at = std::max(at + unit, end_of_named(at));
+      continue;
+    }
+    if (info.range.begin < code.begin) info.handler = 0;  // its data count from the procedure's begin
+    info.range = {std::max(info.range.begin, code.begin), std::min(info.range.end, code.end)};
+    at = info.range.end;
+    if (const Status encoded = encode_whole(info, receiver.place(), buffer); !encoded) {
+      receiver.refused({encoded.error().code, info.range.begin, encoded.error().what});
+      continue;
+    }
+    const std::byte* const cie = buffer.data();
+    const std::size_t size = entry_size(cie) + entry_size(cie + entry_size(cie));
+    receiver.fde(info.range, {cie, size});
+  }
+}
+
 namespace {
 
 class CfiCollector final : public FdeReceiver {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "jitunwind/dyn_info/directives/directive_outcome_p.h"
+#include "jitunwind/dyn_info/directives/directive_run_internal.h"
 #include "tests/directives/naive_directives.h"
 
 namespace jitunwind::test {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string>
 
-#include "jitunwind/dyn_info/directives/directive_outcome_p.h"
+#include "jitunwind/dyn_info/directives/directive_run_internal.h"
 #include "jitunwind/unwind_core/byte_reader.h"
 #include "tests/directives/naive_directives.h"
 #include "tests/fuzz/fuzz_check.h"

@@ -12,7 +12,7 @@
 #include "jitunwind/unwind_core/memory/kept_pages_internal.h"
 #include "jitunwind/unwind_core/memory/own/spare_blocks_internal.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
-#include "jitunwind/unwind_core/targets/copied_entries_p.h"
+#include "jitunwind/unwind_core/targets/mapped_object_internal.h"
 #include "tests/support/emulated.h"
 
 namespace jitunwind::test {

@@ -13,7 +13,7 @@
 #include "jitunwind/sdk/targets/target_space_p.h"
 #include "jitunwind/sdk/walk.h"
 #include "jitunwind/unwind_core/memory/bytes.h"
-#include "jitunwind/unwind_core/targets/copied_entries_p.h"
+#include "jitunwind/unwind_core/targets/mapped_object_internal.h"
 #include "tests/support/cfi_assembler.h"
 
 namespace jitunwind::test {

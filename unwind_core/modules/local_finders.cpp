@@ -13,7 +13,6 @@
 #include "jitunwind/unwind_core/modules/loaded_object_internal.h"
 #include "jitunwind/unwind_core/modules/local_modules.h"
 #include "jitunwind/unwind_core/modules/local_modules_p.h"
-#include "jitunwind/unwind_core/modules/local_object_p.h"
 #include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/row_source.h"
 

@@ -21,7 +21,6 @@
 #include "jitunwind/unwind_core/modules/linker_state_p.h"
 #include "jitunwind/unwind_core/modules/loaded_object_internal.h"
 #include "jitunwind/unwind_core/modules/local_modules_p.h"
-#include "jitunwind/unwind_core/modules/local_object_p.h"
 #include "jitunwind/unwind_core/modules/module_memo_p.h"
 #include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/row_source.h"

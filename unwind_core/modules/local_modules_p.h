@@ -4,8 +4,11 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <optional>
 #include <span>
 
+#include "jitunwind/unwind_core/image/module_cache_p.h"
+#include "jitunwind/unwind_core/module.h"
 #include "jitunwind/unwind_core/modules/local_modules.h"
 
 // glibc declares _dl_find_object from 2.35 on, and this macro with it. JITUNWIND_NO_DL_FIND_OBJECT: not asked for.
@@ -48,5 +51,35 @@ bool find_module_by(PhdrIteration iterate, Addr at, Module& out) noexcept;
 /// Copies the path, cut to fit. Returns its whole length; 0: there is none.
 std::size_t copy_module_path(Addr at, std::span<char> into) noexcept;
 std::size_t copy_path_by(PhdrIteration iterate, Addr at, std::span<char> into) noexcept;
+
+// A loaded object that may be unloaded while it is looked at: what its memory says, copied.
+
+/// The module at `begin`, its first mapped address. Its first page is copied in one piece, so that all of it is of the
+/// same object. The module is as read_module() fills it, without path, and with Module::memory. False: no ELF and
+/// program headers can be read there, or no segment of theirs covers `at`. Signal-safe.
+bool copy_module(Addr begin, Addr at, Module& out) noexcept;
+
+/// The object that a module was, for find_module_files(). Signal-safe.
+class LocalObject final : public WantedObject {
+ public:
+  /// `modules` finds what may be unloaded without looking at it in place.
+  LocalObject(const Module& module, const ModuleFinder& modules) noexcept : module_(module), modules_(modules) {}
+
+  std::span<const std::byte> build_id() noexcept override;
+  const ElfImage* image() noexcept override;
+  const char* path() noexcept override;
+  Addr place() noexcept override { return module_.is_lasting ? 0 : module_.range.begin; }
+  bool is_still_at(Addr place, const ObjectIdentity& identity) noexcept override;
+
+ private:
+  bool is_of_it(const ElfImage& image) const noexcept;
+
+  const Module& module_;
+  const ModuleFinder& modules_;
+  PathBuffer path_;
+  Mapped<MemoryParts> memory_;
+  std::optional<ElfImage> image_;
+  bool is_looked_at_ = false;
+};
 
 }  // namespace jitunwind

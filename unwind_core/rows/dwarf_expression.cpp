@@ -4,7 +4,6 @@
 
 #include "jitunwind/unwind_core/byte_reader.h"
 #include "jitunwind/unwind_core/rows/dwarf_constants_internal.h"
-#include "jitunwind/unwind_core/rows/dwarf_literal_p.h"
 
 namespace jitunwind {
 namespace {

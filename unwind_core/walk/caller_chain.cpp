@@ -1,9 +1,12 @@
 #include "jitunwind/unwind_core/walk/caller_chain_p.h"
 
 #include <algorithm>
+#include <optional>
 
+#include "jitunwind/unwind_core/kept/row_notes_p.h"
 #include "jitunwind/unwind_core/memory/raw_access_internal.h"
 #include "jitunwind/unwind_core/page_internal.h"
+#include "jitunwind/unwind_core/sources/cfi/compact_cfi_internal.h"
 #include "jitunwind/unwind_core/trace/counters.h"
 #include "jitunwind/unwind_core/walk/context.h"
 
@@ -155,6 +158,169 @@ bool CallerChain::leave_signal_frame(Position& position) noexcept {
   if (rule.kind() == CallerRule::Kind::outermost) return Stop::outermost;
   const Addr sp = position.sp;
   return leave(rule, position) && arrives(sp, position) ? Stop::full : Stop::unknown;
+}
+
+namespace {
+
+using Table = CallerChain::Table;
+using Position = CallerChain::Position;
+using Stop = CallerChain::Stop;
+
+/// Whether it was interrupted matters to guesses alone, which need registers.
+Lookup lookup_at(const CallerChain& chain, Addr at, MemoryWindow& window) noexcept {
+  return {chain.space(), CodeAddress::returned_to(at + 1), window};
+}
+
+void keep_rule(const CallerChain& chain, const KeepTicket& ticket, CallerRule rule,
+               const ModuleVersion& module) noexcept {
+  if (rule.kept_by() != KeptBy::nothing) (void)chain.rows().keep(ticket, rule, module);
+}
+
+}  // namespace
+
+CallerRule rule_of_other(const FrameRow& row, KeptBy by, const Arch& arch) noexcept {
+  using Kind = CallerRule::Kind;
+  constexpr std::int64_t k_word = CompactRow::k_word;
+  if (row.signal_frame && arch.sigframe_ucontext >= 0) return {by, Kind::signal};
+  const bool derefs_fp = row.cfa.kind == CfaRule::Kind::deref && row.cfa.reg == arch.fp && row.cfa.add == 0;
+  const std::int64_t words = -row.cfa.offset / k_word;
+  if (derefs_fp && arch.calls_push() && row.cfa.offset % k_word == 0 && words > 0 && words < 256)
+    return {by, Kind::realigned, static_cast<std::uint8_t>(words)};
+  return {};
+}
+
+namespace {
+
+/// A frame's SP and frame pointer as a cursor has them, at the address that is looked up.
+Position position_of(const Cursor& cursor, const Arch& arch, Addr at) noexcept {
+  return {at, cursor.sp(), cursor.registers().get(arch.column(arch.fp)).value_or(0), cursor.pc()};
+}
+
+/// Frames that a compact row cannot say: a rule is kept if it leads to where the cursor has gone.
+void keep_otherwise(CallerChain& chain, const KeepTicket& ticket, Cursor& before, const Cursor& after) noexcept {
+  MemoryWindow window;
+  Lookup lookup = lookup_at(chain, ticket.at, window);
+  const ModuleVersion module = RowCache::module_of(lookup);
+  FrameRow row;
+  if (!before.find_row(row) || (row.origin != RowOrigin::eh_frame && row.origin != RowOrigin::debug_frame)) return;
+  const CallerRule rule = rule_of_other(row, RowCache::kept_by(row, lookup), chain.arch());
+  if (rule.kind() == CallerRule::Kind::compact) return;
+  Position position = position_of(before, chain.arch(), ticket.at);
+  const Position there = position_of(after, chain.arch(), 0);
+  if (chain.step_by(rule, position) == Stop::full && position.pc == there.pc && position.sp == there.sp &&
+      position.fp == there.fp)
+    keep_rule(chain, ticket, rule, module);
+}
+
+/// Steps by the rule of code alike. Returns whether it has moved.
+bool step_by_alike(CallerChain& chain, KeepTicket& ticket, NewRow& row) noexcept {
+  RulePlace place;
+  const CallerRule rule = chain.rows().find_alike(ticket, place, row);
+  Position position = chain.position();
+  if (rule.kept_by() == KeptBy::nothing || chain.step_by(rule, position) != Stop::full) return false;
+  chain.go_to(position, place);
+  return true;
+}
+
+/// Steps by a row that was just made, and keeps its rule. Returns whether it has moved.
+[[gnu::always_inline]] inline bool step_by_new(CallerChain& chain, const KeepTicket& ticket, CallerRule rule,
+                                               const CompactRow* row, const ModuleVersion& module) noexcept {
+  Position position = chain.position();
+  if (rule.kept_by() == KeptBy::nothing || chain.step_by(rule, position) != Stop::full) return false;
+  // A rule without a shape is for walks of addresses alone: steps have the row made, and authenticate.
+  chain.go_to(position, row ? chain.rows().keep(ticket, rule, *row, module) : chain.rows().keep(ticket, rule, module));
+  return true;
+}
+
+/// The frames of lasting modules in a walk.
+struct Usual {
+  const Module* module = nullptr;  ///< the one met last
+  UsualFde fde;
+};
+
+/// Steps by rows of most code that is met for the first time: that of lasting modules, where nothing was registered.
+/// The one source that knows it is asked, and not all of them, as RowCache::find_new() does. Goes on to where a rule is
+/// known, which `known` says, or other code is, or no more room. Returns whether it has moved.
+[[gnu::hot, gnu::noinline]] bool step_by_usual(CallerChain& chain, Table::Found& known, Usual& usual) noexcept {
+  static constexpr ModuleVersion k_lasting;
+  const RowCache& rows = chain.rows();
+  std::uint64_t rows_made = 0;
+  for (bool is_asked = rows.tables_are_first && !logs_rows(); is_asked && !known.holds && !chain.is_full();) {
+    Position position = chain.position();
+    const KeepTicket ticket = chain.ticket(position.at, known);
+    const auto is_in = [&](const Module* module) { return module && module->text.contains(ticket.at); };
+    if (ticket.registrations != 0) break;
+    if (!is_in(usual.module)) [[unlikely]]
+      if (usual.module = chain.space().modules.find_lasting(ticket.at); !is_in(usual.module)) break;
+    CompactRow row;
+    if (!find_usual_row(*usual.module, ticket.at, rows.layout, row, usual.fde)) break;
+    const CallerRule rule = rows.rule_of(row, RowOrigin::eh_frame, KeptBy::lasting);
+    if (rule.kept_by() == KeptBy::nothing || !chain.step_by_compact(rule, position)) break;
+    chain.go_to(position, rows.keep(ticket, rule, row, k_lasting));
+    ++rows_made;
+    if (chain.may_know(position.at)) [[unlikely]]
+      known = chain.find(position.at);
+    else
+      known.number = Table::k_nowhere;
+  }
+  if (rows_made != 0) count_event(Counter::row_made, rows_made);
+  return rows_made != 0;
+}
+
+/// Full: it has moved. Outermost: the row says so, which needs no register. Unknown: the row does not help.
+[[gnu::hot]] Stop step_by_row(CallerChain& chain, const Table::Found& known, FrameRow& room) noexcept {
+  KeepTicket ticket = chain.ticket(chain.position().at, known);
+  const RowCache& rows = chain.rows();
+  NewRow row(room, &rows.layout);
+  if (!known.holds && step_by_alike(chain, ticket, row)) return Stop::full;
+  MemoryWindow window;
+  Lookup lookup = lookup_at(chain, ticket.at, window);
+  const RowAnswer answer = rows.find_new(lookup, row);
+  if (answer == RowAnswer::none || answer == RowAnswer::broken) return Stop::unknown;
+  if (!row.is_compact && !row.is_compact_but_signed) {
+    if (!rows.says_end(row.full)) return Stop::unknown;
+    rows.keep_end(ticket, lookup, row);
+    return Stop::outermost;
+  }
+  const ModuleVersion version = row.rule.is_of_module() ? RowCache::module_of(lookup) : ModuleVersion{};
+  return step_by_new(chain, ticket, row.rule, row.is_compact ? &row.compact : nullptr, version) ? Stop::full
+                                                                                                : Stop::unknown;
+}
+
+}  // namespace
+
+[[gnu::hot]] Stop step_by_rows(CallerChain& chain) noexcept {
+  Table::Found known = chain.find(chain.position().at);
+  FrameRow room;
+  Usual usual;
+  do {
+    const bool may_be_usual = !known.holds && !chain.changes().may_count(chain.position().at);
+    if (may_be_usual && step_by_usual(chain, known, usual) && (known.holds || chain.is_full())) break;
+    if (const Stop stop = step_by_row(chain, known, room); stop != Stop::full) return stop;
+    const Addr at = chain.position().at;
+    known = chain.may_know(at) ? chain.find(at) : Table::Found{};
+  } while (!known.holds && !chain.is_full());
+  return Stop::full;
+}
+
+bool step_by_cursor(CallerChain& chain, Cursor& cursor) noexcept {
+  const Addr at = cursor.address().lookup();
+  const Table::Found known = chain.find(at);
+  const KeepTicket ticket = chain.ticket(at, known);
+  const bool is_new = !known.holds;
+  std::optional<Cursor> before;
+  if (is_new) before = cursor;
+  const auto moved = cursor.step();
+  // The rule of code without a caller is kept by the cursor.
+  if (!moved || !*moved) return false;
+  // A row that the cursor keeps is compact. If that were of any use here, it would have been used.
+  if (is_new && !chain.find(at).holds) keep_otherwise(chain, ticket, *before, cursor);
+  const Position there = position_of(cursor, chain.arch(), cursor.address().lookup());
+  ReadableStack& stack = chain.stack();
+  if (!stack.holds_frame(there.sp)) stack = ReadableStack(there.sp);
+  stack.share_with(cursor);
+  chain.go_to(there, {});
+  return true;
 }
 
 }  // namespace jitunwind

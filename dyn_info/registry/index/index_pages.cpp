@@ -1,8 +1,7 @@
-#include "jitunwind/dyn_info/registry/index/index_pages_p.h"
-
 #include <sys/auxv.h>
 #include <sys/mman.h>
 
+#include "jitunwind/dyn_info/registry/index/procedure_index_p.h"
 #include "jitunwind/unwind_core/errno_keeper_internal.h"
 
 namespace jitunwind {

@@ -4,7 +4,6 @@
 
 #include "jitunwind/unwind_core/memory/own/mapped_internal.h"
 #include "jitunwind/unwind_core/rows/dwarf_constants_internal.h"
-#include "jitunwind/unwind_core/rows/dwarf_literal_p.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
 
 namespace jitunwind {
