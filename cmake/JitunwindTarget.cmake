@@ -143,19 +143,19 @@ function(jitunwind_protect)
   endforeach()
 endfunction()
 
-# jitunwind_layer(name SOURCES... [SMALL source...] [THIN source...] [READERS source...] [READERS_SMALL source...]
-# [CORE source...] [CORE_SMALL source...] [SEAMS source...] [LINK library...] [INTO library] [ALONE source...]): OBJECT
-# libraries for each folder. Their objects and what they link end up in `library`, jitunwind unless said otherwise.
-# Visibility is hidden; public headers open their namespace below "#pragma GCC visibility push(default)". Thread-locals are initial-exec: the first access to a dynamic one allocates,
-# which a walk in a signal handler must not. (musl allocates them while it loads a library or starts a thread, and opens
-# no library that has initial-exec ones.) Functions of other libraries are bound when a program is loaded. Binding at
-# the first call would take a kilobyte of a handler's stack and microseconds of the first walk. Two words that were just
-# written are not read as one vector (gcc 12 does that at -O2), because processors cannot forward such a load from the
-# two stores. gcc does not align targets of jumps, and functions to 8 bytes alone, those of the core to 4, since
-# no-operations are a 20th of the code. SMALL names sources that are not worth memory, since walks, registrations and
-# exceptions of this process run them seldom or never: texts, files and rows of other processes, and reports to
-# debuggers. They are optimised for size, in a library of their own, since unity builds cannot mix that
-# (docs/notes/start.md "Size"). Sanitizers build them like the others.
+# jitunwind_layer(name SOURCES... [SMALL source...] [THIN source...] [READERS source...] [READERS_SMALL source...] [CORE
+# source...] [CORE_SMALL source...] [SEAMS source...] [LINK library...] [INTO library]): OBJECT libraries for each
+# folder. Their objects and what they link end up in `library`, jitunwind unless said otherwise. Visibility is hidden;
+# public headers open their namespace below "#pragma GCC visibility push(default)". Thread-locals are initial-exec: the
+# first access to a dynamic one allocates, which a walk in a signal handler must not. (musl allocates them while it
+# loads a library or starts a thread, and opens no library that has initial-exec ones.) Functions of other libraries are
+# bound when a program is loaded. Binding at the first call would take a kilobyte of a handler's stack and microseconds
+# of the first walk. Two words that were just written are not read as one vector (gcc 12 does that at -O2), because
+# processors cannot forward such a load from the two stores. gcc does not align targets of jumps, and functions to 8
+# bytes alone, those of the core to 4, since no-operations are a 20th of the code. SMALL names sources that are not
+# worth memory, since walks, registrations and exceptions of this process run them seldom or never: texts, files and
+# rows of other processes, and reports to debuggers. They are optimised for size, in a library of their own, since unity
+# builds cannot mix that (docs/notes/start.md "Size"). Sanitizers build them like the others.
 #
 # CORE names the sources of libjitunwind-core, on which the shared libjitunwind is built; its archive has these objects,
 # too. They neither throw nor need the C++ run-time library: cmake/core_references.h. CORE_SMALL are those among them for
@@ -175,7 +175,7 @@ function(jitunwind_without_cxx)
   endforeach()
 endfunction()
 function(jitunwind_layer name)
-  cmake_parse_arguments(arg "" "INTO" "SOURCES;SMALL;THIN;READERS;READERS_SMALL;CORE;CORE_SMALL;SEAMS;LINK;ALONE" ${ARGN})
+  cmake_parse_arguments(arg "" "INTO" "SOURCES;SMALL;THIN;READERS;READERS_SMALL;CORE;CORE_SMALL;SEAMS;LINK" ${ARGN})
   if(NOT arg_INTO)
     set(arg_INTO jitunwind)
   endif()
@@ -187,35 +187,28 @@ function(jitunwind_layer name)
     set(arg_READERS_SMALL "")
     set(arg_CORE_SMALL "")
   endif()
-  # These libraries get the objects: the core's archive and shared library, the shared library above that, and the
-  # archive of everything.
-  set(goes_to_core core_archive core_above archive)
-  set(goes_to_core_small core_archive core_above archive)
-  set(goes_to_core_seams core_archive core_above)
-  set(goes_to_seams archive)
-  set(goes_to_small above archive)
-  set(goes_to_thin above archive thin)
-  set(goes_to_readers above archive readers)
-  set(goes_to_readers_small above archive readers)
-  set(goes_to_ above archive)
-  set(core "${arg_CORE}")
-  set(core_small "${arg_CORE_SMALL}")
-  set(core_seams "${arg_SEAMS}")
-  set(seams "${arg_SEAMS}")
-  set(small "${arg_SMALL}")
-  set(thin "${arg_THIN}")
-  set(readers "${arg_READERS}")
-  set(readers_small "${arg_READERS_SMALL}")
-  foreach(part IN ITEMS "" core core_small core_seams seams small thin readers readers_small)
-    set(target jitunwind_${name})
-    set(sources ${arg_SOURCES})
-    if(part)
-      string(APPEND target _${part})
-      set(sources ${${part}})
-    endif()
-    if(part AND NOT sources)
+  set(arg_CORE_SEAMS ${arg_SEAMS})
+  foreach(list IN ITEMS SOURCES CORE CORE_SMALL CORE_SEAMS SEAMS SMALL THIN READERS READERS_SMALL)
+    set(sources ${arg_${list}})
+    string(TOLOWER "_${list}" part)
+    # These libraries get the objects: the core's archive and shared library, the shared library above that, and the
+    # archive of everything.
+    set(goes_to above archive)
+    if(list STREQUAL "SOURCES")
+      set(part "")
+    elseif(NOT sources)
       continue()
+    elseif(list STREQUAL "SEAMS")
+      set(goes_to archive)
+    elseif(list STREQUAL "CORE_SEAMS")
+      set(goes_to core_archive core_above)
+    elseif(list MATCHES "^CORE")
+      set(goes_to core_archive core_above archive)
+    elseif(list MATCHES "^THIN|^READERS")
+      string(REGEX REPLACE "^_([a-z]+).*" "\\1" library ${part})
+      list(APPEND goes_to ${library})
     endif()
+    set(target jitunwind_${name}${part})
     add_library(${target} OBJECT ${sources})
     if(part MATCHES "small")
       target_compile_options(${target} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-Os>)
@@ -231,10 +224,10 @@ function(jitunwind_layer name)
     if(part MATCHES "thin|readers")
       target_compile_options(${target} PRIVATE -fno-sanitize=vptr)  # which refers to types of libjitunwind
     endif()
-    if(part STREQUAL "core_seams")
+    if(list STREQUAL "CORE_SEAMS")
       target_compile_definitions(${target} PRIVATE JITUNWIND_CORE)
     endif()
-    jitunwind_units(${target} ALONE ${arg_ALONE})
+    jitunwind_units(${target})
     jitunwind_protect(${target})
     set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden
                           CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
@@ -242,7 +235,7 @@ function(jitunwind_layer name)
                            $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-falign-functions=${align};-falign-jumps=1;-falign-loops=1;-falign-labels=1>)
     target_compile_definitions(${target} PRIVATE $<$<BOOL:${JITUNWIND_COUNT}>:JITUNWIND_COUNT>)
     target_link_libraries(${target} PRIVATE jitunwind_options Threads::Threads ${arg_LINK})
-    foreach(library IN LISTS goes_to_${part})
+    foreach(library IN LISTS goes_to)
       set_property(GLOBAL APPEND PROPERTY ${arg_INTO}_${library} $<TARGET_OBJECTS:${target}>)
     endforeach()
   endforeach()

@@ -15,8 +15,6 @@ constinit ObserverList observers;
 
 namespace {
 
-RegistryState& registry = registry_state;
-
 /// Lists the registered procedures, oldest first, and returns how many there are, or nothing if `into` is too small.
 std::optional<std::size_t> list_registered(std::span<RegisteredProcedure> into) noexcept {
   std::size_t count = 0;

@@ -36,7 +36,6 @@ struct Level {
 /// node, if any, is held.
 bool confirm(std::uint64_t pc, Hold& hold, const ProcedureIndex::Answer& answer,
              const ProcedureIndex::Snapshot& snapshot) noexcept {
-  const RegistryState& registry = registry_state;
   if (answer.kind == Kind::interfered) return false;
   if (answer.kind == Kind::found) {
     hold.node.exchange(answer.node, std::memory_order_seq_cst);
@@ -56,7 +55,6 @@ bool attempt(std::uint64_t pc, Hold& hold, ProcedureIndex::Answer& answer) noexc
 /// An attempt fails only because of a registration made meanwhile, and a writer answers open questions before it makes
 /// one. So once writers see the question, an attempt succeeds or the answer is there, and the loop ends.
 ProcedureIndex::Answer attempt_with_question(std::uint64_t pc, Hold& hold) noexcept {
-  RegistryState& registry = registry_state;
   const std::uint32_t number = (hold.question.load(std::memory_order_relaxed) >> 2) + 1;
   hold.pc.store(pc, std::memory_order_relaxed);
   hold.question.store(number << 2 | Hold::asked, std::memory_order_seq_cst);
@@ -88,7 +86,6 @@ ProcedureIndex::Answer attempt_with_question(std::uint64_t pc, Hold& hold) noexc
 
 ProcedureHold::ProcedureHold(std::uint64_t pc) noexcept {
   if (!registered_span.may_cover(pc)) return;
-  RegistryState& registry = registry_state;
   ProcedureIndex::Snapshot snapshot;
   ProcedureIndex::Answer answer = registry.index.find(pc, snapshot);
   if (answer.kind == Kind::none && registry.index.unchanged(pc, snapshot)) return;
@@ -146,7 +143,6 @@ ProcedureHold::~ProcedureHold() {
 }
 
 bool still_registered(RegistrationKey key) noexcept {
-  const RegistryState& registry = registry_state;
   if (!registry.nodes.contains(key.node)) return false;
   const NodeState state(registry.nodes[key.node].state.load(std::memory_order_acquire));
   return state.live() && state.registration() == key.registration;

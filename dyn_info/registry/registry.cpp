@@ -32,7 +32,6 @@ constinit RegisteredSpan registered_span;
 
 namespace {
 
-RegistryState& registry = registry_state;
 using Life = NodeState::Life;
 
 Error error_at(ErrorCode code, const unw_dyn_info_t* di, const char* what) noexcept {

@@ -45,6 +45,7 @@ struct RegistryState {
 
 /// It is constant-initialised and never destroyed, so constructors and destructors of static objects may use it.
 extern constinit RegistryState registry_state;
+[[maybe_unused]] static constexpr RegistryState& registry = registry_state;
 
 /// Logs "register 0x1000-0x2000 name" if JITUNWIND_LOG asks for it, and checks the descriptions if JITUNWIND_CHECK
 /// does. It comes before the registration, while the caller vouches for the descriptors. Error: JITUNWIND_CHECK refuses

@@ -14,7 +14,6 @@ namespace jitunwind {
 
 namespace {
 
-RegistryState& registry = registry_state;
 using Life = NodeState::Life;
 
 // Checks for holds.

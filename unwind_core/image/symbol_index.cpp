@@ -7,11 +7,9 @@
 #include "jitunwind/unwind_core/image/copied_parts_p.h"
 
 namespace jitunwind {
-namespace {
-
 /// A copied symbol with the properties that the rule compares. Sorting needs data that does not change meanwhile, as a
 /// mapped file may.
-struct Candidate {
+struct SymbolCandidate {
   Addr start = 0;
   Addr end = 0;             ///< equal to start without a size
   std::uint32_t index = 0;  ///< in its table
@@ -22,8 +20,10 @@ struct Candidate {
   bool covers(Addr at) const noexcept { return at >= start && at < end; }
 };
 
+namespace {
+
 /// The order of the rule: the last one among the symbols that start at or below an address is preferred.
-bool less_preferred(const Candidate& a, const Candidate& b) noexcept {
+bool less_preferred(const SymbolCandidate& a, const SymbolCandidate& b) noexcept {
   if (a.start != b.start) return a.start < b.start;
   if (a.is_sized() != b.is_sized()) return b.is_sized();
   if (a.rank >> 4 != b.rank >> 4) return a.rank < b.rank;
@@ -110,7 +110,7 @@ void for_each_candidate(std::span<const SymbolTable> tables, Use use) noexcept {
       if (!is_eligible(tables[t], symbol)) continue;
       const Addr start = code_of(tables[t], symbol);
       const Addr end = start + std::min<std::uint64_t>(symbol.size, ~Addr{0} - start);
-      use(Candidate{start, end, static_cast<std::uint32_t>(i), static_cast<std::uint8_t>(t), rank_of(symbol)});
+      use(SymbolCandidate{start, end, static_cast<std::uint32_t>(i), static_cast<std::uint8_t>(t), rank_of(symbol)});
     }
   }
 }
@@ -128,7 +128,7 @@ struct Wanted {
 
 /// `covered` is the greatest end of the symbols that start at or below the address. A label reaches to the end of its
 /// `place`.
-bool names(const Candidate& candidate, AddrRange place, Addr covered, const Wanted& wanted) noexcept {
+bool names(const SymbolCandidate& candidate, AddrRange place, Addr covered, const Wanted& wanted) noexcept {
   if (candidate.covers(wanted.at)) return true;
   const bool is_label_of_its_own = covered <= candidate.start;
   return (is_label_of_its_own || wanted.reach == NameReach::next) && place.contains(wanted.at);
@@ -142,16 +142,16 @@ std::optional<FoundSymbol> found(std::string_view name, Addr start) noexcept {
 }  // namespace
 
 std::optional<FoundSymbol> find_symbol(std::span<const SymbolTable> tables, Addr at, NameReach reach) noexcept {
-  std::optional<Candidate> covering, nearest;
+  std::optional<SymbolCandidate> covering, nearest;
   Addr covered = 0;
-  for_each_candidate(tables, [&](const Candidate& c) {
+  for_each_candidate(tables, [&](const SymbolCandidate& c) {
     if (c.start > at) return;
     covered = std::max(covered, c.end);
     if (!nearest || less_preferred(*nearest, c)) nearest = c;
     if (c.covers(at) && (!covering || less_preferred(*covering, c))) covering = c;
   });
   if (!nearest) return std::nullopt;
-  const Candidate& best = covering ? *covering : *nearest;
+  const SymbolCandidate& best = covering ? *covering : *nearest;
   const SymbolTable& table = tables[best.table];
   const ElfSymbol symbol = table.symbols[best.index];
   const Places places(*table.image);
@@ -159,7 +159,7 @@ std::optional<FoundSymbol> find_symbol(std::span<const SymbolTable> tables, Addr
   return found(table.symbols.name(symbol), best.start);
 }
 
-struct SymbolIndex::Entry : Candidate {
+struct SymbolIndex::Entry : SymbolCandidate {
   std::uint16_t place = Places::k_none;
   Addr reach = 0;  ///< greatest end of this entry and all previous ones
   // After sorting, `index` is the offset of the name.
@@ -190,14 +190,14 @@ Result<SymbolIndex> SymbolIndex::make(std::span<const SymbolTable> tables) noexc
   SymbolIndex index;
   tables = tables.first(std::min(tables.size(), k_most_tables));
   std::size_t most = 0;
-  for_each_candidate(tables, [&](const Candidate&) { ++most; });
+  for_each_candidate(tables, [&](const SymbolCandidate&) { ++most; });
   if (most == 0) return index;
   for (std::size_t t = 0; t < tables.size(); ++t)
     if (tables[t].symbols.count() != 0 && !index.keep(tables[t], index.kept_[t])) return k_no_memory;
   index.memory_ = Block::whole(most * sizeof(Entry));
   if (index.memory_.empty()) return k_no_memory;
   Entry* const begin = reinterpret_cast<Entry*>(index.memory_.bytes().data());
-  for_each_candidate(tables, [&](const Candidate& c) {
+  for_each_candidate(tables, [&](const SymbolCandidate& c) {
     if (index.size_ < most) new (begin + index.size_++) Entry{c};
   });
   std::sort(begin, begin + index.size_, less_preferred);

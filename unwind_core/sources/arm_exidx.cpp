@@ -99,9 +99,9 @@ class Instructions {
 };
 
 /// Executes instructions (EHABI32, 10.3, table 4) on a virtual SP that is `base` + offset.
-class Machine {
+class ExidxMachine {
  public:
-  explicit Machine(Addr function) noexcept : function_(function) {}
+  explicit ExidxMachine(Addr function) noexcept : function_(function) {}
 
   Status run(Instructions& instructions) noexcept {
     for (;;) {
@@ -285,7 +285,7 @@ Found find_exidx_row(const SectionBytes& exidx, Addr pc, Lookup& lookup, FrameRo
   }
   Instructions instructions(lookup.space.memory, lookup.window, arch);
   if (const Status begun = instructions.begin(word, exidx.address + entry * k_entry + 4); !begun) return begun.error();
-  Machine machine(function);
+  ExidxMachine machine(function);
   if (const Status run = machine.run(instructions); !run) return run.error();
   if (const Status made = machine.make_row(out); !made) return made.error();
   return true;

@@ -8,7 +8,6 @@
 namespace jitunwind {
 namespace {
 
-constexpr std::size_t k_end_size = 4;  // a length of 0
 constexpr std::size_t k_first_size = 1024;
 constexpr std::uint32_t k_least_gap = 8;
 

@@ -28,6 +28,8 @@ extern "C" {
 
 namespace jitunwind {
 
+constexpr std::size_t k_end_size = 4;  ///< of the end of a section, a length of 0
+
 /// libgcc may still read a section and its object after it released its lock, although the section was deregistered
 /// meanwhile (libgcc 12, _Unwind_Find_FDE: the encoding of the function's address). The memory is therefore set aside,
 /// much longer than any thread takes for these instructions, before it is reused.

@@ -34,8 +34,6 @@ std::uint32_t length_at(const std::byte* entry) noexcept {
   return length + 4;
 }
 
-constexpr std::ptrdiff_t k_end_size = 4;
-
 /// The FDE in a copy of encode_fde()'s output: it is the second entry.
 const std::byte* fde_of(const std::byte* cie) noexcept { return cie + length_at(cie); }
 

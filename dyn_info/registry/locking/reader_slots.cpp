@@ -179,7 +179,6 @@ namespace {
 /// Answers for a lookup that is disturbed again and again. The caller has the lock, so that only nodes that are marked
 /// dead disturb this search, and these are finitely many.
 void answer(std::uint32_t question, Hold& hold) noexcept {
-  const RegistryState& registry = registry_state;
   ProcedureIndex::Answer found;
   do {
     ProcedureIndex::Snapshot snapshot;
@@ -195,7 +194,6 @@ void answer(std::uint32_t question, Hold& hold) noexcept {
 }  // namespace
 
 void answer_questions() noexcept {
-  RegistryState& registry = registry_state;
   if (!registry.questions.load(std::memory_order_acquire)) return;
   registry.questions.exchange(false, std::memory_order_seq_cst);
   for (std::uint32_t i = 0; i < registry.slots.size(); ++i) {
