@@ -62,7 +62,7 @@ extern constinit ForkableLock names_lock;
 /// Callers call it before they change the data of that lock.
 void keep_names_whole_in_forks() noexcept;
 
-// Methods of Intel's interface for JITs (itt/methods.cpp).
+// Methods of Intel's interface for JITs (names/heard_names.cpp).
 
 /// Called by an agent, with the arguments of NotifyEvent(): loaded code has a name until it is unloaded. The event is
 /// lost if memory is exhausted. Thread-safe; not signal-safe.

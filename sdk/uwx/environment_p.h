@@ -5,20 +5,130 @@
 // those that no frame has saved since.
 #pragma once
 
+#include <uwx_self.h>
+
 #include <array>
 #include <cstdint>
 #include <optional>
 
-#include <uwx_self.h>
 #include "jitunwind/sdk/uwx/answers/callbacks_p.h"
-#include "jitunwind/sdk/uwx/answers/looked_up_rows_p.h"
 #include "jitunwind/sdk/uwx/names/file_cache_p.h"
-#include "jitunwind/sdk/uwx/names/frame_names_p.h"
 #include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/emit/row_state.h"
+#include "jitunwind/unwind_core/row_source.h"
+#include "jitunwind/unwind_core/sources/cfi/cfi.h"
 #include "jitunwind/unwind_core/walk/cursor.h"
 
 namespace jitunwind::uwx {
+
+// UWX_LKUP_LOOKUP as the source of rows of a target. The client finds the table, entry or frame for an address, and the
+// engine reads it through the client's memory.
+
+/// Receives the facts of the frame besides its row, while the strings of the answer still exist.
+class FactsListener {
+ public:
+  virtual void know(const FrameFacts& facts) const noexcept = 0;
+
+ protected:
+  ~FactsListener() = default;
+};
+
+/// Makes one request for each question, and a second one if the first was answered with UWX_LKUP_REMAP.
+class LookedUpRows final : public RowSource {
+ public:
+  LookedUpRows(const Callbacks& callbacks, const FactsListener& listener) noexcept
+      : callbacks_(callbacks), listener_(listener) {}
+
+  /// Never false: unknown code has a leaf's row, or is an error. A context frame of FDESC has no row, but signal_frame
+  /// is set.
+  Found find_row(Lookup& lookup, FrameRow& out) const noexcept override;
+
+ private:
+  /// The values of UTABLE and UINFO; 0: none.
+  struct Table {
+    std::optional<Addr> text_base, begin, end, entry;
+    std::uint64_t flags = UWX_UFLAGS_EH_FRAME_HDR;
+    Addr gp = 0;
+
+    CfiContext context(const Arch& arch) const noexcept {
+      CfiContext made{arch};
+      made.text_base = text_base.value_or(0);
+      made.data_base = gp;
+      return made;
+    }
+  };
+  static Result<Table> read_table(const Answer& answer, FrameFacts& facts) noexcept;
+
+  Found row_of(const Answer& answer, CodeAddress at, Lookup& lookup, FrameRow& out, FrameFacts& facts) const noexcept;
+  Found row_by_table(const Table& table, CodeAddress at, Lookup& lookup, FrameRow& out, AddrRange& code) const noexcept;
+  Found row_by_search(const Table& table, CodeAddress at, Lookup& lookup, FrameRow& out,
+                      AddrRange& code) const noexcept;
+  Found row_by_scan(const Table& table, AddrRange entries, CodeAddress at, Lookup& lookup, FrameRow& out,
+                    AddrRange& code) const noexcept;
+  Found row_by_entry(Addr entry, const Table& table, CodeAddress at, Lookup& lookup, FrameRow& out,
+                     AddrRange& code) const noexcept;
+
+  const Callbacks& callbacks_;
+  const FactsListener& listener_;
+  CopyinMemory tables_{callbacks_, UWX_COPYIN_UINFO, UWX_ERR_COPYIN_UTBL};
+  CopyinMemory entries_{callbacks_, UWX_COPYIN_UINFO, UWX_ERR_COPYIN_UINFO};
+};
+
+// Names and source of the current frame: the client's answers, requested once, and the strings that were handed out.
+
+class FrameNames {
+ public:
+  explicit FrameNames(const Allocator& allocator) noexcept : pool_(allocator) {}
+
+  /// Begins another frame.
+  void forget() noexcept;
+  /// Continues with the code around an inlined call.
+  void step_inline(int context) noexcept;
+  /// Stores the facts that LOOKUP gave.
+  void know(const FrameFacts& facts) noexcept;
+  void know_function(Addr start) noexcept { function_ = start; }
+
+  /// The requests UWX_LKUP_MODULE and UWX_LKUP_SYMBOLS are made unless the answer is known. Status: OK, NOSYM, or an
+  /// error.
+  int ask_module(const Callbacks& callbacks, CodeAddress at) noexcept;
+  /// `wants_source`: names alone are not enough. `gets_source`: an answer contains everything.
+  int ask_symbols(const Callbacks& callbacks, CodeAddress at, bool wants_source, bool gets_source) noexcept;
+
+  char* module() const noexcept { return module_; }
+  Addr text_base() const noexcept { return text_base_; }
+  /// The function's start by the unwind information, or else by the symbol; 0: not known.
+  Addr function() const noexcept { return function_ != 0 ? function_ : symbol_start_; }
+  char* symbol() const noexcept { return symbol_; }
+  /// The offset of `at` from the symbol's start; 0: not known.
+  std::uint64_t offset(Addr at) const noexcept { return symbol_ && symbol_start_ != 0 ? at - symbol_start_ : 0; }
+
+  struct Source {
+    char* inlined = nullptr;
+    char* file = nullptr;
+    int line = 0;
+    int context = 0;  ///< for step_inline()
+  };
+  const Source& source() const noexcept { return source_; }
+
+  StringPool& pool() noexcept { return pool_; }
+
+ private:
+  enum class Asked : unsigned char { no, symbols, with_source };
+
+  int ask(const Callbacks& callbacks, int request, CodeAddress at) noexcept;
+  bool take(std::uint64_t key, std::uint64_t value, bool& lacks_memory) noexcept;
+
+  StringPool pool_;
+  char* module_ = nullptr;
+  char* symbol_ = nullptr;
+  Addr text_base_ = 0;
+  Addr function_ = 0;
+  Addr symbol_start_ = 0;
+  Source source_{};
+  int inlined_at_ = 0;  // the argument of uwx_step_inline
+  bool module_asked_ = false;
+  Asked symbols_asked_ = Asked::no;
+};
 
 class Environment final : FactsListener {
  public:

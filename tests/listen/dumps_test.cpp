@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "jitunwind/adapters/listen/dumps/dump_follower_p.h"
+#include "jitunwind/adapters/listen/followers_p.h"
 #include "jitunwind/adapters/listen/listen.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "tests/builders/registered_code.h"

@@ -1,5 +1,5 @@
 // GDB's list of this process while it changes.
-#include "jitunwind/adapters/listen/lists/list_follower_p.h"
+#include "jitunwind/adapters/listen/followers_p.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>

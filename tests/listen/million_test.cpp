@@ -9,9 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "jitunwind/adapters/listen/dumps/dump_follower_p.h"
+#include "jitunwind/adapters/listen/followers_p.h"
 #include "jitunwind/adapters/listen/listen.h"
-#include "jitunwind/adapters/listen/lists/list_follower_p.h"
 #include "jitunwind/adapters/listen/names/heard_names_p.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "tests/builders/placed_eh_frame.h"

@@ -19,7 +19,7 @@
 #include <string>
 #include <thread>
 
-#include "jitunwind/adapters/listen/dumps/dump_follower_p.h"
+#include "jitunwind/adapters/listen/followers_p.h"
 #include "jitunwind/adapters/listen/listen.h"
 #include "jitunwind/adapters/listen/listening_p.h"
 #include "jitunwind/adapters/listen/names/heard_names_p.h"

@@ -29,7 +29,4 @@ inline MachineInstruction that_writes(std::uint32_t registers) noexcept {
 [[gnu::visibility("default")]] MachineInstruction read_x86_64_instruction(std::span<const std::byte> bytes, Addr at) noexcept;
 [[gnu::visibility("default")]] MachineInstruction read_a64_instruction(std::span<const std::byte> bytes, Addr at) noexcept;
 
-/// read_jump_table() of AArch64.
-JumpTable read_a64_jump_table(const Arch& arch, std::span<const CodePiece> way) noexcept;
-
 }  // namespace jitunwind::arch

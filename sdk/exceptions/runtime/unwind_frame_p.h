@@ -113,7 +113,7 @@ void report(const char* what, const UnwindFrame& frame, const Error* why = nullp
 /// A line without a frame, then abort().
 [[noreturn]] void give_up(const char* what) noexcept;
 
-// The other unwinders of this process (other_runtimes.cpp): contexts and exceptions that are theirs go to them.
+// The other unwinders of this process (accessors.cpp): contexts and exceptions that are theirs go to them.
 
 /// Another runtime's function of this name in the exception ABI: libgcc_s's, or else the next in search order after
 /// this library. Null: there is none. Takes no lock; signal-safe.

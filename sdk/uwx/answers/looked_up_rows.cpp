@@ -1,8 +1,7 @@
-#include "jitunwind/sdk/uwx/answers/looked_up_rows_p.h"
-
 #include <algorithm>
 #include <array>
 
+#include "jitunwind/sdk/uwx/environment_p.h"
 #include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/sources/cfi/fde_table.h"
 

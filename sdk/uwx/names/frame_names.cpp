@@ -1,5 +1,4 @@
-#include "jitunwind/sdk/uwx/names/frame_names_p.h"
-
+#include "jitunwind/sdk/uwx/environment_p.h"
 #include "jitunwind/unwind_core/page_internal.h"
 
 namespace jitunwind::uwx {

@@ -1,5 +1,6 @@
 #include "jitunwind/sdk/uwx/names/source_file_p.h"
 
+#ifdef JITUNWIND_HAS_LIBDW
 #include <dlfcn.h>
 #include <dwarf.h>
 #include <elfutils/libdw.h>
@@ -184,3 +185,15 @@ SourcePosition SourceFile::find(Addr at, int context) noexcept {
 }
 
 }  // namespace jitunwind::uwx
+
+#else  // builds without libdw's headers have no source positions
+
+namespace jitunwind::uwx {
+
+SourceFile::SourceFile(const char*) noexcept {}
+SourceFile::~SourceFile() = default;
+SourcePosition SourceFile::find(Addr, int) noexcept { return {}; }
+
+}  // namespace jitunwind::uwx
+
+#endif
