@@ -1,7 +1,6 @@
-#include "jitunwind/unwind_core/address_space.h"
-
 #include <algorithm>
 
+#include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/kept/compact_row_internal.h"
 #include "jitunwind/unwind_core/kept/row_cache_internal.h"
 #include "jitunwind/unwind_core/kept/row_notes_p.h"
@@ -145,5 +144,29 @@ CodeAddress AddressSpace::named_at(CodeAddress at, MemoryWindow& window) const n
   const bool is_trampoline = at.is_return_address() && find_pattern(arch.trampolines, at.value(), memory, window);
   return is_trampoline ? CodeAddress::interrupted(at.value()) : at;
 }
+
+namespace {
+
+// Names of static code from the symbols of its module.
+
+class ElfNameSource final : public NameSource {
+ public:
+  explicit constexpr ElfNameSource(NameReach reach) noexcept : reach_(reach) {}
+  Found find_name(Lookup& lookup, std::span<char> into, ProcedureName& out) const noexcept override {
+    const Module* const module = lookup.module();
+    return module ? lookup.space.modules.find_symbol(*module, lookup.at.lookup(), reach_, into, out) : false;
+  }
+
+ private:
+  NameReach reach_;
+};
+
+constinit const ElfNameSource k_elf_names{NameReach::own};
+constinit const ElfNameSource k_preceding_elf_names{NameReach::next};
+
+}  // namespace
+
+[[gnu::hot]] const NameSource& elf_name_source() noexcept { return k_elf_names; }
+const NameSource& preceding_elf_name_source() noexcept { return k_preceding_elf_names; }
 
 }  // namespace jitunwind

@@ -12,7 +12,7 @@
 
 namespace jitunwind {
 
-// The call frame information of one call, entry by entry, and the checks before it is believed (frame_reader.cpp).
+// The call frame information of one call, entry by entry, and the checks before it is believed (register_frame.cpp).
 
 /// Bases of the entries' relative pointers (__register_frame_info_bases). 0: not given.
 struct FrameBases {
