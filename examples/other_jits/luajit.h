@@ -4,10 +4,6 @@
 #include <jitunwind_jit.h>
 #include <stdint.h>
 
-static ju_jit_mark jit_say(int does, int reg, int end, int64_t value) {
-  const ju_jit_mark mark = {(uint16_t)does, JU_JIT_X86_64(reg), 0, end, value};
-  return mark;
-}
 static void jit_take_back(GCtrace* T) {
   ju_jit_take_back(T->jit_known, NULL);
   T->jit_known = NULL;
@@ -22,11 +18,11 @@ static void jit_announce(jit_State* J, GCtrace* T) {
   char name[24];
   ju_jit_code code = JU_JIT_CODE(T->mcode, T->szmcode, name, &frame);
   code.user = T; /* what a walk finds for the frame */
-  *to++ = jit_say(JU_JIT_ENDS_WITHOUT_RETURN, 0, 0, 0);
-  *to++ = jit_say(JU_JIT_ADD_TO_SP, 0, 0, 8 - from);
-  for (int i = 0; i < 12; i += 2) *to++ = jit_say(JU_JIT_SPILL_SP_REL, saved[i], 0, from - saved[i + 1]);
-  if (moved) *to++ = jit_say(JU_JIT_ADD_TO_SP, 0, (int)(T->jit_built - T->mcode), -moved);
-  if (T->spadjust && !T->mcloop) *to++ = jit_say(JU_JIT_ADD_TO_SP, 0, (int)T->szmcode - jump, T->spadjust);
+  *to++ = ju_jit_x86_64(JU_JIT_ENDS_WITHOUT_RETURN, 0, 0, 0);
+  *to++ = ju_jit_x86_64(JU_JIT_ADD_TO_SP, 0, 0, 8 - from);
+  for (int i = 0; i < 12; i += 2) *to++ = ju_jit_x86_64(JU_JIT_SPILL_SP_REL, saved[i], 0, from - saved[i + 1]);
+  if (moved) *to++ = ju_jit_x86_64(JU_JIT_ADD_TO_SP, 0, (int)(T->jit_built - T->mcode), -moved);
+  if (T->spadjust && !T->mcloop) *to++ = ju_jit_x86_64(JU_JIT_ADD_TO_SP, 0, (int)T->szmcode - jump, T->spadjust);
   snprintf(name, sizeof name, "TRACE_%d", T->traceno);
   frame.mark_count = (size_t)(to - marks);
   T->jit_known = NULL;

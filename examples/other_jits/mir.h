@@ -8,8 +8,7 @@ static __thread ju_jit_mark jit_said[256];
 static __thread unsigned jit_count, jit_saved; /* `jit_saved` has a bit for each register */
 
 static void jit_say(int does, MIR_reg_t reg, size_t end, int64_t value) {
-  const ju_jit_mark mark = {(uint16_t)does, JU_JIT_X86_64(reg), 0, (int32_t)end, value};
-  if (jit_count < 256) jit_said[jit_count++] = mark;
+  if (jit_count < 256) jit_said[jit_count++] = ju_jit_x86_64(does, (int)reg, (int32_t)end, value);
 }
 static void jit_say_insn(MIR_insn_t insn, size_t end) { /* `end`: bytes of code, this instruction included */
   const MIR_op_t to = insn->ops[0], from = insn->ops[1];

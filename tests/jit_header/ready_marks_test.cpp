@@ -116,4 +116,16 @@ TEST_F(ReadyMarks, MayBeMany) {
   }
 }
 
+TEST(MarksOfX86, HaveRegistersByTheirNumbersInInstructions) {
+  constexpr std::array<int, 16> dwarf{0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15};
+  for (int reg = 0; reg < 16; ++reg) {
+    const ju_jit_mark mark = ju_jit_x86_64(JU_JIT_SAVE_AT_FP, reg, -3, -(1LL << 40));
+    EXPECT_EQ(mark.does, JU_JIT_SAVE_AT_FP);
+    EXPECT_EQ(mark.reg, dwarf.at(static_cast<std::size_t>(reg)));
+    EXPECT_EQ(mark.other, 0);
+    EXPECT_EQ(mark.end, -3);
+    EXPECT_EQ(mark.value, -(1LL << 40));
+  }
+}
+
 }  // namespace

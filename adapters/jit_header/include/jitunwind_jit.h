@@ -70,6 +70,11 @@ typedef struct ju_jit_mark {
   int32_t end; /* offset behind the instruction; 0 and negative ones count from the code's end */
   int64_t value;
 } ju_jit_mark;
+/* A mark of code for x86-64, whose register has the number that it has in instructions. */
+static inline ju_jit_mark ju_jit_x86_64(int does, int reg, int32_t end, int64_t value) {
+  const ju_jit_mark mark = {(uint16_t)does, JU_JIT_X86_64(reg), 0, end, value};
+  return mark;
+}
 /** The way in which code builds its frame. A frame that serves many is checked once. It must stay until all of
    their code is taken back, and ends with ju_jit_forget(). Any other one is read during the call alone, which checks
    nothing of it but places and registers. */
@@ -256,10 +261,8 @@ struct ju_jit_slot {
 };
 static inline int ju_jit_fail(ju_jit_error* error, int code, const char* text) {
   if (error == NULL || error->struct_size < sizeof *error) return code;
-  memset(error, 0, sizeof *error);
-  error->struct_size = sizeof *error;
-  error->code = code;
-  error->remedy = "";
+  const ju_jit_error empty = {sizeof empty, code, 0, "", "", ""};
+  *error = empty;
   strncat(error->text, text != NULL ? text : ju_jit_text(code), sizeof error->text - 1);
   return code;
 }
@@ -284,12 +287,9 @@ static inline size_t ju_jit_copy(const ju_jit_code* code, char* base) {
   const void* const name = code->name == NULL ? NULL : ju_jit_put(base, &used, code->name, strlen(code->name) + 1);
   const void* const file = code->file == NULL ? NULL : ju_jit_put(base, &used, code->file, strlen(code->file) + 1);
   const void* const lines = ju_jit_put(base, &used, code->lines, code->line_count * sizeof *code->lines);
-  if (copy != NULL) {
-    copy->frame = frame;
-    copy->name = (const char*)name;
-    copy->file = (const char*)file;
-    copy->lines = (const ju_jit_line*)lines;
-  }
+  if (copy == NULL) return used;
+  copy->frame = frame, copy->lines = (const ju_jit_line*)lines;
+  copy->name = (const char*)name, copy->file = (const char*)file;
   return used;
 }
 static inline int ju_jit_ends(const char* text) { return text == NULL || memchr(text, 0, JU_JIT_LONGEST) != NULL; }

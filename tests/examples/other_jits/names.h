@@ -33,7 +33,7 @@ int target_call_used_hard_reg_p(MIR_reg_t reg, int type);
 enum { SLJIT_NUMBER_OF_SCRATCH_REGISTERS = 9, SLJIT_S0 = 14, SLJIT_GP_REGISTER = 0 };
 struct sljit_label;
 struct sljit_compiler {
-  int scratches, saveds, local_size;
+  int options, scratches, saveds, local_size;
 };
 int sljit_get_register_index(int type, int reg);
 struct sljit_label* sljit_emit_label(struct sljit_compiler* compiler);
