@@ -1,5 +1,5 @@
-// The frame sections of a module as sources. .eh_frame is searched through .eh_frame_hdr, or read as a whole where there
-// is no table, as .debug_frame of its file always is.
+// The frame sections of a module as sources. .eh_frame is searched through .eh_frame_hdr. It is read as a whole where
+// there is no table, as .debug_frame of the module's file always is.
 #include <algorithm>
 #include <array>
 #include <atomic>
