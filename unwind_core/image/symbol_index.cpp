@@ -200,7 +200,8 @@ Result<SymbolIndex> SymbolIndex::make(std::span<const SymbolTable> tables) noexc
   for_each_candidate(tables, [&](const SymbolCandidate& c) {
     if (index.size_ < most) new (begin + index.size_++) Entry{c};
   });
-  std::sort(begin, begin + index.size_, less_preferred);
+  // The type of the lambda is this file's, and so are the functions of the sort, which are smaller than others.
+  std::sort(begin, begin + index.size_, [](const Entry& a, const Entry& b) { return less_preferred(a, b); });
   Addr reach = 0;
   for (Entry* e = begin; e != begin + index.size_; ++e) {
     const SymbolTable& table = tables[e->table];

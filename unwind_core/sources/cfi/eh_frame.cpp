@@ -234,9 +234,7 @@ class EhFrameSource final : public FdeSource {
     if (!module->eh_frame_hdr.empty()) {
       const auto hdr = parse_eh_frame_hdr(module->eh_frame_hdr, lookup.space.arch);
       if (!hdr) return hdr.error();
-      if (hdr->table.count != 0) {
-        return find_by_table(lookup, *module, hdr->table, context, out);
-      }
+      if (hdr->table.count != 0) return find_by_table(lookup, *module, hdr->table, context, out);
       eh_frame = hdr->eh_frame;
     }
     if (rest_of_bytes(*module, eh_frame).empty()) {
