@@ -27,7 +27,7 @@ pub const OTHER_LIBRARY: i32 = -5;
 pub const SWITCHED_OFF: i32 = -6;
 /// Another thread hands this code to a library that has just come.
 pub const BUSY: i32 = -7;
-const NUL_IN_NAME: i32 = -8;
+pub const BAD_CODE: i32 = -8;
 /// This handler has interrupted the library, or a search for one.
 pub const IN_HANDLER: i32 = 122;
 
@@ -166,7 +166,7 @@ unsafe impl Send for OwnedCode {}
 
 impl OwnedCode {
     fn new(code: &Code) -> Result<OwnedCode, Refusal> {
-        let text = |of: &str| CString::new(of).map_err(|_| Refusal::own(NUL_IN_NAME, "a name or file has a NUL"));
+        let text = |of: &str| CString::new(of).map_err(|_| Refusal::own(BAD_CODE, "a name or file has a NUL"));
         let texts = [text(code.name)?, text(code.file)?];
         let lines: Box<[Line]> = code.lines.into();
         let raw = RawCode {
@@ -409,9 +409,10 @@ fn announce_now(code: &Code) -> Result<Known, Refusal> {
         let mut known = null_mut();
         ask(|error| unsafe { (library.announce)(&owned.raw, &mut known, error) })?;
         return Ok(Known { place: Place::Library(known), _frame });
-    }
-    if !keeps() {
+    } else if !keeps() {
         return Err(Refusal::no_library());
+    } else if code.size == 0 || code.size > usize::MAX - code.start as usize {
+        return Err(Refusal::own(BAD_CODE, "the code's range is empty or wraps"));
     }
     let free = KEPT.iter().position(|slot| slot.holder.load(SeqCst) == FREE && slot.take(FREE));
     let slot = free.ok_or_else(|| {
@@ -564,8 +565,7 @@ fn search(path: Option<&str>, asked: &str) -> Result<(), Refusal> {
             return Err(Refusal::other_library());
         }
         if file.is_null() {
-            let why = unsafe { CStr::from_ptr(dlerror()) };
-            return Err(Refusal::own(NOT_LOADED, &why.to_string_lossy()));
+            return Err(Refusal::own(NOT_LOADED, &unsafe { CStr::from_ptr(dlerror()) }.to_string_lossy()));
         }
     }
     if function.is_null() {
