@@ -84,6 +84,7 @@ TEST(CoreLibrary, IsSmall) {
   std::printf("%lu bytes of code, %lu of zeros\n%s", code, zeros,
               output_of("size '" JITUNWIND_CORE_SHARED "'").c_str());
   EXPECT_GT(code, 100'000u);
+  // The target is 307'200 (docs/notes/start.md). The bounds of gcc are narrower, so that growth is noticed.
 #ifdef __clang__
   EXPECT_LT(code, 330'000u);
 #else
