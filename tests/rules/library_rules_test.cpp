@@ -124,7 +124,7 @@ TEST(LibraryRules, ListeningLibraryExportsWhatJitsCall) {
   const Pattern own(R"(_ZN9jitunwind(6listen|13listen_status|8say_name|9say_lines|8say_gone|18receive_heard_line|)"
                     R"(14hear_itt_event|13start_telling)E.*)");
   const Pattern symbolizers(R"(dladdr1?|backtrace_symbols(_fd)?)");
-  const Pattern of_process(R"(mmap(64)?|munmap|mprotect|mremap|_exit|_Exit)");
+  const Pattern of_process(R"(mmap(64)?|munmap|mprotect|mremap|_exit|_Exit|syscall)");
   expect_only("-D", JITUNWIND_LISTEN_SHARED, {names, own, for_headers, symbolizers, of_process, k_asked_name}, false);
   expect_only("-g", JITUNWIND_LISTEN_STATIC, {names, symbolizers, k_own_name, k_sanitizers}, true);
 }

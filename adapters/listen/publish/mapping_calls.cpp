@@ -1,6 +1,6 @@
 // The program's mmap, munmap, mprotect and mremap. Each does what the next definition does, the C library's, but not in
 // a moment in which a file is being mapped over code. Code whose pages are unmapped or mapped anew is withdrawn first.
-// Forked children end by _exit, and no destructor runs that would remove their files.
+// Forked children end by _exit, and others by its system call: no destructor runs that would remove their files.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -81,13 +81,18 @@ using Map = void* (*)(void*, std::size_t, int, int, int, off_t);
 using Unmap = int (*)(void*, std::size_t);
 using Protect = int (*)(void*, std::size_t, int);
 using Remap = void* (*)(void*, std::size_t, std::size_t, int, ...);
+using Kernel = long (*)(long, long, long, long, long, long, long);
 
-/// The next definitions. Null before constructors run, and in static programs: the kernel is called.
+long call_first(long number, long a, long b, long c, long d, long e, long f);
+
+/// The next definitions. Null before constructors run, and in static programs: the kernel is called. These define no
+/// syscall.
 struct NextCalls {
   Map map = nullptr;
   Unmap unmap = nullptr;
   Protect protect = nullptr;
   Remap remap = nullptr;
+  Kernel kernel = call_first;
 };
 constinit NextCalls next{};
 
@@ -102,6 +107,18 @@ void find_next(Function& function, const char* name) noexcept {
   find_next(next.unmap, "munmap");
   find_next(next.protect, "mprotect");
   find_next(next.remap, "mremap");
+  find_next(next.kernel, "syscall");
+}
+
+/// Constructors of other libraries run before this one's.
+long call_first(long number, long a, long b, long c, long d, long e, long f) {
+  find_next(next.kernel, "syscall");
+  return next.kernel(number, a, b, c, d, e, f);
+}
+
+long exit_in_turn(long number, long status, long, long, long, long, long) {
+  remove_published_files();
+  return next.kernel(number, status, 0, 0, 0, 0, 0);
 }
 
 /// A call of the program's by which pages go.
@@ -178,6 +195,13 @@ JITUNWIND_IN_TURN void _exit(int status) {
   for (;;) ::syscall(SYS_exit_group, status);
 }
 JITUNWIND_IN_TURN void _Exit(int status) noexcept { _exit(status); }
+
+/// The shared library's syscall, which jumps to the C library's. It has as many arguments as that, which the program
+/// may not have given: what is in their place stays, as it does for a child that begins on another stack.
+extern "C" [[gnu::visibility("default")]] long jitunwind_syscall(long number, long a, long b, long c, long d, long e,
+                                                                 long f) {
+  return (number == SYS_exit_group ? &jitunwind::exit_in_turn : next.kernel)(number, a, b, c, d, e, f);
+}
 
 #else
 

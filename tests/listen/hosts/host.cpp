@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -166,6 +167,18 @@ int end_before_another() {
   return end_first_thread();
 }
 
+/// The C library's syscall, with as many arguments as there are, and with errors.
+int call_kernel() {
+  const long page = syscall(SYS_mmap, nullptr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 4096);
+  std::printf("%d\n", syscall(SYS_munmap, page, 4096) == 0);
+  std::printf("%d\n", syscall(SYS_close, -1) == -1 ? errno : 0);
+  const long child = syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr);
+  if (child == 0) syscall(SYS_exit_group, 5);
+  int status = 0;
+  std::printf("%d\n", waitpid(static_cast<pid_t>(child), &status, 0) == child ? WEXITSTATUS(status) : -1);
+  return static_cast<int>(syscall(SYS_exit_group, 3));
+}
+
 /// A section that describes nothing: a CIE (version 1, data alignment -8, return address 16), and an end.
 int tell_libgcc() {
   alignas(8) static const unsigned char section[] = {16, 0,    0, 0, 0, 0, 0, 0, 1, 0, 1, 0x78,
@@ -190,6 +203,7 @@ constexpr Deed k_deeds[] = {{"count_threads", count_threads},
                             {"wait_for_signal", wait_for_signal},
                             {"have_no_processes_more", have_no_processes_more},
                             {"have_few_system_calls", have_few_system_calls},
+                            {"call_kernel", call_kernel},
                             {"tell_libgcc", tell_libgcc},
                             {"end_first_thread", end_first_thread},
                             {"end_before_another", end_before_another}};

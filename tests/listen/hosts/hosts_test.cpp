@@ -27,7 +27,7 @@ class Hosts : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Deeds, Hosts,
                          testing::Values("close_all", "have_small_stacks", "run_others", "fork_often", "end_early",
                                          "wait_for_signal", "have_no_processes_more", "have_few_system_calls",
-                                         "end_first_thread", "end_before_another"));
+                                         "call_kernel", "end_first_thread", "end_before_another"));
 
 // covers: LS15
 TEST_P(Hosts, AreAsTheyAreWithout) { expect_same(k_preloaded, HOST, GetParam()); }
