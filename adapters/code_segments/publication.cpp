@@ -33,7 +33,7 @@ void KnownFrames::Entry::find_distance(const CodeShape& registered) noexcept {
   if (!has_distance(registered, size)) return;
   const std::uint64_t units = size / registered.unit;
   ByteReader entries(frames, false);
-  entries.skip(entry_size(frames.data()) + k_fde_instructions);
+  entries.skip(entry_size(frames.data()) + k_fde_instructions + (has_lsda ? sizeof(Addr) : 0));
   for (std::uint64_t location = 0; !entries.at_end() && distance_at == 0;) {
     const std::size_t at = entries.position();
     const std::uint8_t op = entries.u8(), kind = op & 0xc0;
@@ -66,6 +66,15 @@ bool KnownFrames::Entry::resize(std::uint64_t new_size) noexcept {
   std::memcpy(&frames[entry_size(frames.data())] + k_fde_range, &new_size, sizeof new_size);
   size = new_size;
   return true;
+}
+
+void KnownFrames::Entry::point(Addr place, Addr lsda) noexcept {
+  const FdePointers at = pointers_of(frames.data());
+  const auto point = [&](std::size_t at, Addr to) {
+    const Addr distance = to - (place + at);
+    if (at != 0) std::memcpy(&frames[at], &distance, sizeof distance);
+  };
+  point(at.personality, personality), point(at.lsda, lsda);
 }
 
 void CodeSegments::State::enter(Place room, AddrRange code, std::span<const std::byte> frames,
@@ -160,7 +169,7 @@ Addr end_of_procedure(Addr at) noexcept {
 bool CodeSegments::State::publish_known(Place room, std::string_view name, const KnownFrames::Key& key,
                                         unw_dyn_info_t* procedure) noexcept {
   const SegmentsLock lock;
-  const std::span<const std::byte> frames = known_frames.find(key);
+  const std::span<const std::byte> frames = known_frames.find(key, room.segment->next_frame());
   if (frames.empty()) return false;
   enter(room, code_of(*procedure), frames, name);
   finish(room, procedure);
@@ -199,6 +208,8 @@ void CodeSegments::State::publish(Place room, std::string_view name, const Known
   const CodeShape* const shape = key.shape == nullptr ? nullptr : shape_of(procedure->start_ip);
   publish_encoded(room, code_of(*procedure), shape != nullptr ? &encoded.frames : nullptr);
   encoded.size = key.size;
+  encoded.personality = key.personality;
+  encoded.has_lsda = key.lsda != 0;
   if (!encoded.frames.empty()) encoded.find_distance(*shape);
   const SegmentsLock lock;
   if (!encoded.frames.empty()) {

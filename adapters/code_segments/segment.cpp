@@ -174,10 +174,22 @@ bool Segment::append_frames(Function& function, std::span<const std::byte> frame
   return true;
 }
 
-/// The CIE and the length stay.
+/// Whether they may be rewritten to these. A personality routine has another distance there.
+bool Segment::may_hold(const Slot& slot, std::span<const std::byte> frames) const noexcept {
+  if (slot.size < frames.size()) return false;
+  const std::byte *const own = memory_.tables() + slot.at, *const cie = frames.data();
+  const std::size_t at = pointers_of(cie).personality, behind = at == 0 ? 0 : at + sizeof(Addr);
+  Addr has = 0, wanted = 0;
+  std::memcpy(&has, own + at, behind - at), std::memcpy(&wanted, cie + at, behind - at);
+  return std::memcmp(own, cie, at) == 0 && (at == 0 || has == wanted + (frames_end_ - slot.at)) &&
+         std::memcmp(own + behind, cie + behind, entry_size(cie) - behind) == 0;
+}
+
+/// The CIE and both lengths of the FDE stay.
 void Segment::rewrite_frames(const Function& function, std::span<const std::byte> frames) noexcept {
   constexpr std::size_t k_word = sizeof(std::uint64_t);
-  const std::size_t fde = entry_size(frames.data()), first = fde + k_fde_range + k_word;
+  const std::size_t fde = entry_size(frames.data()), lsda = pointers_of(frames.data()).lsda;
+  const std::size_t first = fde + k_fde_range + k_word + (lsda != 0 ? k_word : 0);
   const std::size_t begin = function.frames.at + fde + k_fde_begin;
   store(begin, start(function) - (memory_.image() + begin));
   for (std::size_t at = function.frames.size; at > first; at -= k_word)
@@ -187,16 +199,31 @@ void Segment::rewrite_frames(const Function& function, std::span<const std::byte
     std::memcpy(&word, frames.data() + at, k_word);
     store(function.frames.at + at, word);
   }
+  if (lsda == 0) return;
+  Addr distance = 0;
+  std::memcpy(&distance, frames.data() + lsda, sizeof distance);
+  distance += frames_end_ - function.frames.at;
+  copy(function.frames.at + lsda, &distance, sizeof distance);
+}
+
+/// Gives the function that which an empty one has in a table, if it serves. Somebody may read it just now.
+template <class Serves>
+bool Segment::take_over(Function& function, Slot Function::*slot, Serves serves) noexcept {
+  const auto other =
+      std::ranges::find_if(functions_, [&](const Function& f) { return f.is_gone() && serves(f.*slot); });
+  if (other != functions_.end()) std::swap(function.*slot, (*other).*slot);
+  return other != functions_.end();
 }
 
 bool Segment::publish_frame(Index index, std::span<const std::byte> frames) noexcept {
   if (frames.empty()) return true;
   Function& function = functions_[index];
   const std::size_t cie = entry_size(frames.data());
-  const bool fits = function.frames.size >= frames.size() &&
-                    std::memcmp(memory_.tables() + function.frames.at, frames.data(), cie) == 0;
-  if (!fits && !append_frames(function, frames)) return false;
-  if (fits) rewrite_frames(function, frames);
+  const auto may_hold_them = [&](const Slot& slot) { return may_hold(slot, frames); };
+  const bool has_slot = may_hold_them(function.frames) ||
+                        (function.frames.size != 0 && take_over(function, &Function::frames, may_hold_them));
+  if (!has_slot && !append_frames(function, frames)) return false;
+  if (has_slot) rewrite_frames(function, frames);
   const std::size_t fde = function.frames.at + cie;
   std::uint64_t range = 0;
   std::memcpy(&range, frames.data() + cie + k_fde_range, sizeof range);
@@ -212,14 +239,16 @@ Segment::Slot Segment::take_string(std::size_t size) noexcept {
 }
 
 /// `is_new`: nobody has read the function's name. Others may read it just now, so that it has another room as long as
-/// there is any.
+/// there is much.
 bool Segment::find_room_for_name(Function& function, std::size_t size, bool is_new) noexcept {
-  const bool fits = size <= function.name.size;
-  if (fits && (is_new || !has_room_in_tables())) return true;
+  const auto fits = [=](const Slot& slot) { return slot.size >= size; };
+  const bool is_scarce = strings_left() < layout_.strings_bytes / 2;
+  if (fits(function.name) && (is_new || is_scarce)) return true;
+  if (is_scarce && take_over(function, &Function::name, fits)) return true;
   const std::size_t wanted = std::max(size, k_name_of_function);
   if (strings_left() < wanted ||
       !memory_.back(Growing::strings, layout_.strings, layout_.strings + strings_end_ + wanted))
-    return fits;
+    return fits(function.name);
   function.name = take_string(wanted);
   return true;
 }
@@ -248,12 +277,15 @@ bool Segment::publish_symbol(Index index, std::uint64_t size, std::string_view n
 
 bool Segment::publish(Index index, std::uint64_t size, std::span<const std::byte> frames,
                       std::string_view name) noexcept {
+  const bool is_first = functions_[index].frames.size == 0;
+  const std::size_t used = frames_end_ + strings_end_;
   const bool has_frame = publish_frame(index, frames);
   const bool has_symbol = publish_symbol(index, size, name);
   functions_[index].is_published = has_frame && has_symbol && !frames.empty() && !name.empty();
   known_text_ = std::max(known_text_, functions_[index].at + std::max<std::uint64_t>(functions_[index].size, size));
   store(layout_.text_size(), known_text_);
   note_change();
+  if (!is_first && frames_end_ + strings_end_ != used && !has_room_in_tables()) are_tables_full_ = true;
   return has_frame && has_symbol;
 }
 

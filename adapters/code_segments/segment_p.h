@@ -16,8 +16,8 @@
 //
 // An FDE whose range is 0 is rewritten in its place, where it is that of no code: it gets another begin; its
 // instructions become nops from the last to the first, and then the new ones from the first to the last, so that it can
-// be read at any moment. A name is
-// written over only if there is no other room.
+// be read at any moment. A name is written over only if there is not much room. An FDE or a name that is too small for
+// a function is exchanged for that of one that is gone.
 //
 // Addresses go up as they are given out, so the search table is sorted at all times. Nothing ever moves.
 //
@@ -185,6 +185,7 @@ class Segment {
     Index parts_used = 0;
     std::uint32_t alignment = 0;           ///< of the room
     unw_dyn_info_t* registered = nullptr;  ///< of a committed one; see Registration::release()
+    bool is_gone() const noexcept { return state == State::empty && !is_published; }
   };
 
   /// Throws std::bad_alloc; no other function does.
@@ -219,10 +220,11 @@ class Segment {
   const Function& operator[](Index index) const noexcept { return functions_[index]; }
   std::size_t count() const noexcept { return functions_.size(); }
   std::size_t rooms() const noexcept { return rooms_; }
-  /// Whether so many functions may have room for their tables, and whether those of this room may.
+  /// Whether so many functions may have room for their tables, and whether those of this room may. A room has that of
+  /// the functions before it, until one in the segment that needs more has taken of the rest.
   bool has_room_in_tables(std::size_t count = 1) const noexcept;
   bool has_room_in_tables(const Function& function) const noexcept {
-    return has_room_in_tables() || function.frames.size != 0;
+    return has_room_in_tables() || (function.frames.size != 0 && !are_tables_full_);
   }
   /// Whether the next functions need another segment soon.
   bool is_half_full() const noexcept;
@@ -263,7 +265,10 @@ class Segment {
   void copy(std::size_t at, const void* from, std::size_t size) noexcept;
   void store_search_entry(Index index, std::size_t frame) noexcept;
   bool append_frames(Function& function, std::span<const std::byte> frames) noexcept;
+  bool may_hold(const Slot& slot, std::span<const std::byte> frames) const noexcept;
   void rewrite_frames(const Function& function, std::span<const std::byte> frames) noexcept;
+  template <class Serves>
+  bool take_over(Function& function, Slot Function::*slot, Serves serves) noexcept;
   bool back_room(std::size_t count, std::size_t text_end) noexcept;
   void append_tables(Index index) noexcept;
   void withdraw_one(Index index) noexcept;
@@ -287,6 +292,7 @@ class Segment {
   std::size_t frames_end_;          // offset in the file
   std::size_t strings_end_ = 1;     // in the string table
   std::size_t without_frames_ = 0;  // functions that have none yet, for which there is room
+  bool are_tables_full_ = false;    // none but those that have room already may use the rest
   std::uint64_t known_text_ = 0;    // bytes, up to the last function that was published
   std::uint64_t generation_ = 0;
 };

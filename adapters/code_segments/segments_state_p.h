@@ -28,56 +28,65 @@
 
 namespace jitunwind {
 
-/// Call frame information that was encoded before, of code of one shape. The frames have no pointer besides the begin
-/// of the code. Those of code of another size differ in two numbers: the size, and the distance to the first row that
-/// is counted from the end. The caller has a lock.
+/// Call frame information that was encoded before, of code of one shape. That of other code differs in its pointers,
+/// and that of another size in two numbers: the size, and the distance to the first row that is counted from the end.
+/// The caller has a lock.
 class KnownFrames {
  public:
   /// The facts that the frames depend on.
   struct Key {
     const FrameShape* shape = nullptr;  ///< null: these frames are no other's
     std::uint64_t size = 0;
+    Addr personality = 0, lsda = 0;
   };
   struct Entry {
     FrameShape shape{};
     std::uint64_t size = 0;
+    Addr personality = 0;
+    bool has_lsda = false;
     std::vector<std::byte> frames{};
 
     const CodeShape* alike = nullptr;  ///< of code that has these frames at any size; null: at this one alone
     std::size_t distance_at = 0;       ///< in the frames; 0: there is none
     std::uint64_t rest = 0;            ///< units of the code besides the distance
 
+    bool is_for(const Key& key) const noexcept {
+      return shape == *key.shape && personality == key.personality && has_lsda == (key.lsda != 0);
+    }
     /// Finds the distance. Frames that have other instructions than the usual ones serve one size.
     void find_distance(const CodeShape& registered) noexcept;
     /// Makes them those of code of this size. False: they stay as they are, since the distance would be longer or
     /// shorter.
     bool resize(std::uint64_t new_size) noexcept;
+    /// Makes them those that begin there, with this data.
+    void point(Addr place, Addr lsda) noexcept;
   };
 
-  /// Refers to the description. Code with handlers has pointers of its own.
+  /// Refers to the description.
   static Key key_of(const Description& description, const Code& code) noexcept {
-    const bool is_plain = description.format() == UNW_INFO_FORMAT_DYNAMIC && description.personality() == 0 &&
-                          description.lsda() == 0 && code.lsda == 0 && description.shape();
-    return {is_plain ? &description.shape() : nullptr, code.size};
+    if (description.format() != UNW_INFO_FORMAT_DYNAMIC || !description.shape()) return {};
+    const Addr lsda = code.lsda != 0 ? code.lsda : description.lsda();
+    return {&description.shape(), code.size, description.personality(), description.personality() != 0 ? lsda : 0};
   }
 
-  /// Empty: they are not known.
-  std::span<const std::byte> find(const Key& key) noexcept {
+  /// Those that begin at `place`. Empty: they are not known.
+  std::span<const std::byte> find(const Key& key, Addr place) noexcept {
     if (key.shape == nullptr) return {};
-    for (Entry& entry : entries_[place(*key.shape, key.size)])
-      if (entry.shape == *key.shape && (entry.size == key.size || entry.resize(key.size))) return entry.frames;
+    for (Entry& entry : entries_[table_place_of(*key.shape, key.size)])
+      if (entry.shape && entry.is_for(key) && (entry.size == key.size || entry.resize(key.size)))
+        return entry.point(place, key.lsda), entry.frames;
     return {};
   }
   /// Puts the entry in, and gives the older one of its place, which is destroyed without the lock: shapes have one of
   /// their own.
   void exchange(Entry& entry) noexcept {
-    for (Entry& known : entries_[place(entry.shape, entry.size)]) std::swap(known, entry);
+    for (Entry& known : entries_[table_place_of(entry.shape, entry.size)]) std::swap(known, entry);
   }
 
  private:
   static constexpr unsigned k_bits = 7;
   /// Sizes whose distances have one length have one place, but for those that are only just so large.
-  static std::size_t place(const FrameShape& shape, std::uint64_t size) noexcept {
+  static std::size_t table_place_of(const FrameShape& shape, std::uint64_t size) noexcept {
     const unsigned length = (size >= 64) + (size > 0xff) + (size > 0xffff);
     return table_place(hash_with(reinterpret_cast<std::uintptr_t>(shape.regions()), length), k_bits);
   }

@@ -49,6 +49,16 @@ Status encode_whole(const ProcedureInfo& procedure, Addr place, std::vector<std:
 
 }  // namespace
 
+/// Code alignment, data alignment and the length of the augmentation data are one byte each.
+FdePointers pointers_of(const std::byte* cie) noexcept {
+  constexpr std::size_t k_version = 8, k_augmentation = 9, k_words_of_fde = 24, k_length = 1, k_encoding = 1;
+  const auto* const augmentation = reinterpret_cast<const char*>(cie) + k_augmentation;
+  if (augmentation[1] != 'P') return {};
+  const std::size_t column = cie[k_version] == std::byte{1} ? 1 : 2;
+  return {k_augmentation + std::strlen(augmentation) + 1 + 2 + column + k_length + k_encoding,
+          augmentation[2] == 'L' ? entry_size(cie) + k_words_of_fde + k_length : 0};
+}
+
 void encode_fdes(AddrRange code, FdeReceiver& receiver) {
   const Addr unit = local_space().arch.unit;
   std::vector<std::byte> buffer(1024);

@@ -36,6 +36,12 @@ inline std::size_t entry_size(const std::byte* entry) noexcept {
   return sizeof length + length;
 }
 
+/// The offsets of pointers in a CIE and its FDE, besides that to the code. 0: there is none.
+struct FdePointers {
+  std::size_t personality = 0, lsda = 0;
+};
+FdePointers pointers_of(const std::byte* cie) noexcept;
+
 class FdeReceiver {
  public:
   /// The address at which the next bytes will lie, if their pointers are to be relative to their places; 0: absolute.

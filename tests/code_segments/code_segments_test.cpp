@@ -247,6 +247,53 @@ TEST(CodeSegments, RoomsServeAsOftenAsIsLiked) {
   EXPECT_EQ(segments.status().refused, 0u) << segments.status().latest_refusal.text();
 }
 
+/// The memory that a relative pointer leads to. An offset of 0 stands for none.
+Addr pointed_to(const std::byte* entry, std::size_t at) {
+  Addr distance = 0;
+  if (at != 0) std::memcpy(&distance, entry + at, sizeof distance);
+  return at == 0 ? 0 : reinterpret_cast<std::uintptr_t>(entry + at) + distance;
+}
+
+/// Functions with names, rows and language-specific data of any size follow each other.
+TEST(CodeSegments, RoomsServeOtherFunctionsAsOftenAsIsLiked) {
+  constexpr Addr k_personality = 0x1234560;  // nobody calls it
+  static std::array<std::byte, 8> data;
+  std::mt19937 random(1);
+  std::vector<Description> kinds;
+  for (host::Builder builder : {FrameCode::described("one"), FrameCode::with_many_states("other")}) {
+    kinds.push_back(*builder.build());
+    kinds.push_back(*builder.personality(k_personality).build());
+  }
+  CodeSegments segments({.text_bytes = 65536, .functions = 64});
+  const LibgccSearch search;
+  std::array<Addr, 40> starts{};
+  for (int i = 0; i < 10'000; ++i) {
+    Addr& start = starts[random() % starts.size()];
+    if (start != 0) {
+      ASSERT_TRUE(segments.release(start));
+    }
+    const Description& kind = kinds[random() % kinds.size()];
+    const Addr lsda = kind.personality() != 0 && random() % 2 == 0
+                          ? reinterpret_cast<std::uintptr_t>(&data[random() % data.size()])
+                          : 0;
+    const std::string name(1 + random() % 150, static_cast<char>('a' + i % 26));
+    const std::size_t size = sizeof FrameCode::k_bytes + random() % 16 * local_space().arch.unit;
+    start = segments.allocate(size).value().start;
+    ASSERT_TRUE(segments.commit(kind, {.start = start, .size = size, .name = name, .lsda = lsda}));
+    ASSERT_EQ(symbol_at(start), name);
+    const std::byte* const fde = search.fde(start + 1);
+    ASSERT_NE(fde, nullptr) << i;
+    std::uint32_t distance = 0;
+    std::memcpy(&distance, fde + 4, sizeof distance);
+    const std::byte* const cie = fde + 4 - distance;
+    const FdePointers pointers = pointers_of(cie);
+    ASSERT_EQ(pointed_to(cie, pointers.personality), kind.personality());
+    ASSERT_EQ(pointed_to(cie, pointers.lsda), lsda);
+  }
+  EXPECT_EQ(segments.status().published, segments.status().functions);
+  EXPECT_EQ(segments.status().refused, 0u) << segments.status().latest_refusal.text();
+}
+
 TEST(CodeSegments, FullSegmentsHaveSuccessors) {
   CodeSegments segments({.text_bytes = 65536, .functions = 16});
   std::vector<Addr> starts;

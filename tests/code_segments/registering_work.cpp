@@ -1,5 +1,6 @@
 // Registers and cancels code whose instructions are counted: registering_work alone|beside_segments ROUNDS. Or commits
-// and releases it: registering_work one_size|many_sizes ROUNDS.
+// and releases it: registering_work one_size|many_sizes|one_data|many_data ROUNDS. Data are those of a personality
+// routine.
 #include <cstdlib>
 #include <optional>
 #include <string_view>
@@ -14,16 +15,21 @@ int main(int argc, char** argv) {
   if (way != "alone") segments.emplace();
   if (segments && !segments->allocate(16)) return 1;
   alignas(16) static std::byte code[sizeof test::FrameCode::k_bytes];
-  const Description description = test::frame_description("registered");
+  const bool has_data = way.ends_with("data");
+  auto described = test::FrameCode::described("registered");
+  if (has_data) described.personality(reinterpret_cast<std::uintptr_t>(code));
+  const Description description = described.build().value();
   const Code place{.start = reinterpret_cast<std::uintptr_t>(code), .size = sizeof code};
   for (long rounds = std::atol(argv[2]); rounds > 0; --rounds) {
-    if (!way.ends_with("size") && !way.ends_with("sizes")) {
+    if (!has_data && !way.ends_with("size") && !way.ends_with("sizes")) {
       if (!register_code(description, place)) return 1;
       continue;
     }
     const Addr start = segments->allocate(1024).value().start;
-    const std::size_t size = way == "one_size" ? 600 : 600 + static_cast<std::size_t>(rounds * 7 % 300);
-    if (!segments->commit(description, {.start = start, .size = size}) || !segments->release(start)) return 1;
+    const std::size_t size = way != "many_sizes" ? 600 : 600 + static_cast<std::size_t>(rounds * 7 % 300);
+    const Addr lsda = has_data ? place.start + (way == "many_data" ? static_cast<Addr>(rounds % 7) : 1) : 0;
+    if (!segments->commit(description, {.start = start, .size = size, .lsda = lsda})) return 1;
+    if (!segments->release(start)) return 1;
   }
   return segments && segments->status().files != 1;
 }

@@ -31,5 +31,12 @@ TEST(RegisteringWork, OfOneShapeIsTheSameForEverySize) {
   EXPECT_LT(of_work("many_sizes"), of_one + 5'000);  // new files come at times
 }
 
+/// Such code takes the same way as code without data, which has some pointers less.
+TEST(RegisteringWork, OfOneShapeIsTheSameForAllData) {
+  const double of_none = of_work("one_size");
+  EXPECT_LT(of_work("one_data"), of_none + 1'500);
+  EXPECT_LT(of_work("many_data"), of_none + 1'500);
+}
+
 }  // namespace
 }  // namespace jitunwind::test
