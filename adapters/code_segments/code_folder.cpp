@@ -5,7 +5,9 @@
 #include <sys/stat.h>
 
 #include <charconv>
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <string_view>
 
 #include "jitunwind/unwind_core/environment.h"
@@ -23,9 +25,17 @@ std::string own_namespace() {
 
 std::string name_of(pid_t process) { return std::to_string(process) + "-" + ProcessFolder(process).start_time(); }
 
+/// Behind a process's name: what tells apart the programs that it executes one after the other (getauxval(3)).
+std::string own_program() {
+  std::uint64_t random = 0;
+  if (const auto* const bytes = reinterpret_cast<const void*>(::getauxval(AT_RANDOM)))
+    std::memcpy(&random, bytes, sizeof random);
+  return "." + std::to_string(random);
+}
+
 /// Whether a folder's process is gone. `name`: behind the prefix. That of a process with another namespace's number is
 /// not known. Processes that could not read their start time (a filter of system calls) have a name that ends with "-";
-/// their number alone decides.
+/// their number alone decides. This process may have executed another program than that of the folder.
 bool is_gone(std::string_view name, const std::string& own) {
   if (name.substr(0, own.size()) != own) return false;
   name.remove_prefix(own.size());
@@ -34,7 +44,9 @@ bool is_gone(std::string_view name, const std::string& own) {
   if (end.ec != std::errc() || process <= 0) return false;
   if (::kill(process, 0) != 0 && errno == ESRCH) return true;
   const std::string now = name_of(process);
-  return now.back() != '-' && name.back() != '-' && now != name;
+  const std::string_view then = name.substr(0, name.find('.'));
+  if (now.back() == '-' || then.back() == '-') return false;
+  return now != then || (process == ::getpid() && name != now + own_program());
 }
 
 bool is_own_folder(int folder) noexcept {
@@ -101,7 +113,7 @@ Result<CodeFolder> CodeFolder::open(const std::string& place, FilesAtEnd files) 
   const ReadableFile outer(place.c_str(), O_DIRECTORY);
   if (!outer.is_open()) return not_published("the folder cannot be opened");
   if (!is_safe(outer.number())) return not_published("others may replace what is in the folder");
-  const std::string name = std::string(k_code_folder_prefix) + own_namespace() + name_of(::getpid());
+  const std::string name = std::string(k_code_folder_prefix) + own_namespace() + name_of(::getpid()) + own_program();
   ReadableFile inner;
   for (unsigned tries = 0; !inner.is_open() && tries != k_most_tries; ++tries) {
     if (::mkdirat(outer.number(), name.c_str(), S_IRWXU) == 0) {

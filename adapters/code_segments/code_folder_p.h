@@ -41,8 +41,9 @@ struct CodePlaces {
 
 inline constexpr std::string_view k_code_folder_prefix = "jitunwind-code-";
 
-/// "PLACE/jitunwind-code-NAMESPACE-PID-START": of mode 0700, and this user's. The start time tells the processes of one
-/// number apart, and the namespace tells whose numbers they are.
+/// "PLACE/jitunwind-code-NAMESPACE-PID-START.PROGRAM": of mode 0700, and this user's. The start time tells the
+/// processes of one number apart, the namespace tells whose numbers they are, and the last number is of the program
+/// that the process has executed: all copies of this library in it have one folder.
 struct CodeFolder {
   std::string path;
   ReadableFile file;

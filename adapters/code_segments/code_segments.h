@@ -50,9 +50,9 @@ struct CodeSegmentsStatus {
 /// $XDG_RUNTIME_DIR, /dev/shm, /tmp. If none does, or in a program that changed its identity when it was executed, code
 /// runs in memory without a name and is registered as always; status() says why tools do not see it.
 ///
-/// The files go with their segment, and at exit. Those of a process that a signal ended stay, since core files need
-/// them; the next process of the user that makes such a folder removes them. JITUNWIND_CODE_FILES=keep in the
-/// environment keeps all of them, for tools that read them later.
+/// The files go with their segment, and at exit. Those of a process that ended by a signal or by _exit() stay, since
+/// core files need them; the next process of the user that makes such a folder removes them. JITUNWIND_CODE_FILES=keep
+/// in the environment keeps all of them, for tools that read them later.
 ///
 /// Tools keep what they have read of a file. A segment's content therefore becomes a new file, which has the name of
 /// the former one and is mapped in its place. A commit or release does so if the former one is 100 ms old. A segment

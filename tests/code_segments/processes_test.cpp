@@ -130,6 +130,25 @@ TEST(CodeSegmentsProcess, ExitRemovesFilesAndTheNextStartThoseOfTheDead) {
             0);
 }
 
+/// A process that executes another program has its number and its start time still. The next files that it makes take
+/// the place of those of before.
+TEST(CodeSegmentsProcess, ExecutedProgramsRemoveFilesOfBefore) {
+  const TemporaryFolder folder;
+  const auto execute = [&](const char* program, const char* argument) {
+    return in_child(folder.path(), [&] {
+      CodeSegments segments;
+      commit_frame(segments, "before");
+      if (folders_in(folder.path()) != 1) return 1;
+      ::execl(program, program, argument, nullptr);
+      return 2;
+    });
+  };
+  EXPECT_EQ(execute("/bin/true", nullptr), 0);
+  EXPECT_EQ(folders_in(folder.path()), 1u);
+  EXPECT_EQ(execute(PUBLISHED, "true"), 0);
+  EXPECT_EQ(folders_in(folder.path()), 0u);
+}
+
 /// A process under a filter of system calls reads no start time: its folder's name has none. It is removed when no
 /// process has the number.
 TEST(CodeSegmentsProcess, FoldersWithoutAStartTimeAreRemovedWithTheProcess) {
