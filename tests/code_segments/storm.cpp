@@ -1,7 +1,7 @@
 // Threads add, replace and release functions in code segments, and run them, while readers who know nothing of this
-// library look at random moments: libgcc's unwinder, dladdr(), walks, and children of fork() inside; eu-stack and gdb
-// outside. Shadow stacks judge what they see. Then processes are killed at random moments, and 64 of them share a
-// folder.
+// library look at random moments: libgcc's unwinder, dladdr(), walks, and children of fork() inside; eu-stack, gdb and
+// perf outside. Shadow stacks judge what they see. perf reads files later, so it is asked about functions that stay.
+// Then processes are killed at random moments, and 64 of them share a folder.
 #include <elf.h>
 #include <execinfo.h>
 #include <signal.h>
@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdio>
@@ -127,6 +128,8 @@ void fork_and_descend(Descent& descent, std::mt19937& random) {
   expect(status == 0, "a child does not run its code");
 }
 
+constexpr unsigned k_staying = 4;
+
 /// Each thread has a function of its own on its stack, by which readers outside know it.
 template <unsigned number>
 [[gnu::noinline]] void* thread_of(CodeSegments& segments) {
@@ -154,6 +157,24 @@ template <unsigned number>
   return &figures;
 }
 
+/// Its functions are among those of the others, and stay as long as the storm.
+template <>
+[[gnu::noinline]] void* thread_of<k_staying>(CodeSegments& segments) {
+  std::mt19937 random(k_staying);
+  Descent descent;
+  descent.own.reserve(64);
+  while (figures->goes_on) {
+    if (descent.own.size() < 64 && random() % 100 == 0) {
+      std::string name = "own_" + std::to_string(k_staying) + "_" + std::to_string(descent.own.size());
+      descent.own.push_back({test::commit_frame(segments, name, 25 + random() % 100), name});
+    }
+    if (!descent.own.empty()) descend(descent, random);
+  }
+  for (const Function& function : descent.own)
+    expect(static_cast<bool>(segments.release(function.start)), "a function is not released");
+  return &figures;
+}
+
 template <unsigned number>
 void start(std::vector<std::thread>& threads, CodeSegments& segments) {
   threads.emplace_back([&segments] { thread_of<number>(segments); });
@@ -163,6 +184,7 @@ int storm() {
   CodeSegments segments({.text_bytes = 65536, .functions = 256});
   std::vector<std::thread> threads;
   start<0>(threads, segments), start<1>(threads, segments), start<2>(threads, segments), start<3>(threads, segments);
+  start<k_staying>(threads, segments);
   for (std::thread& thread : threads) thread.join();
   const CodeSegmentsStatus status = segments.status();
   expect(status.functions == 0, "functions are left");
@@ -240,6 +262,47 @@ std::size_t look_with_gdb(pid_t process) {
                           .text);
 }
 
+/// Judges the samples of functions that stay. A sample begins with "PROGRAM THREAD ..."; it has a line for each frame,
+/// " ADDRESS NAME+OFFSET (FILE)", and ends with an empty one.
+std::size_t judge_samples(const std::string& text) {
+  const std::string own = " own_" + std::to_string(k_staying) + "_";
+  const std::string outermost = "thread_of<" + std::to_string(k_staying);
+  struct Sample {
+    std::string thread{}, frames{};
+    bool is_right = true, is_whole = false;
+  };
+  std::vector<Sample> samples(1);
+  std::istringstream lines(text);
+  for (std::string line, program; std::getline(lines, line);) {
+    Sample& sample = samples.back();
+    if (line.empty()) samples.emplace_back();
+    if (!line.starts_with('\t') && !line.starts_with(' ')) std::istringstream(line) >> program >> sample.thread;
+    if (line.find(outermost) != line.npos) sample.is_whole = true;
+    if (line.find("/code-") == line.npos) continue;
+    sample.frames += line + '\n';
+    sample.is_right = sample.is_right && line.find(own) != line.npos;
+  }
+  const auto whole = std::ranges::find_if(samples, &Sample::is_whole);
+  std::size_t seen = 0;
+  for (const Sample& sample : samples) {
+    if (whole == samples.end() || sample.thread != whole->thread || sample.frames.empty()) continue;
+    ++seen;
+    if (sample.is_right && sample.is_whole) continue;
+    ++figures->wrong;
+    std::fprintf(stderr, "perf does not see functions that stay:\n%s\n", sample.frames.c_str());
+  }
+  return seen;
+}
+
+std::size_t look_with_perf(const std::string& perf, pid_t process) {
+  const test::TemporaryFolder folder;
+  const std::string data = " " + folder / "data";
+  const std::string record = perf + " record -q -N -e cpu-clock -F 997 --call-graph dwarf,16384 -p " +
+                             std::to_string(process) + " -o" + data + " -- sleep 0.2 >/dev/null 2>&1; ";
+  return judge_samples(
+      run(record + perf + " --buildid-dir " + folder.path() + " script --no-inline -i" + data + " 2>/dev/null").text);
+}
+
 template <class Body>
 pid_t in_child(const std::string& folder, Body body) {
   std::fflush(nullptr);
@@ -256,21 +319,28 @@ int status_of(pid_t child) {
   return status;
 }
 
-void weather_the_storm(const std::string& folder, unsigned functions) {
+/// `perf`: the program; or empty.
+void weather_the_storm(const std::string& folder, unsigned functions, const std::string& perf) {
   constexpr unsigned k_most_rounds = 1000;
   const pid_t child = in_child(folder, storm);
-  std::size_t by_gdb = 0, by_eu_stack = 0;
-  const auto is_seen = [&] { return by_gdb > 0 && by_eu_stack > 0; };
-  for (unsigned round = 0; (figures->committed < functions || !is_seen()) && round < k_most_rounds; ++round)
-    (round % 8 == 1 ? by_gdb : by_eu_stack) += round % 8 == 1 ? look_with_gdb(child) : look_with_eu_stack(child);
+  std::size_t by_gdb = 0, by_eu_stack = 0, by_perf = 0;
+  const auto is_seen = [&] { return by_gdb > 0 && by_eu_stack > 0 && (by_perf > 0 || perf.empty()); };
+  for (unsigned round = 0; (figures->committed < functions || !is_seen()) && round < k_most_rounds; ++round) {
+    if (round % 8 == 1)
+      by_gdb += look_with_gdb(child);
+    else if (round % 8 == 5 && !perf.empty())
+      by_perf += look_with_perf(perf, child);
+    else
+      by_eu_stack += look_with_eu_stack(child);
+  }
   figures->goes_on = false;
   expect(status_of(child) == 0, "the storm failed");
   expect(std::filesystem::is_empty(folder), "files are left");
   std::printf("%u functions added, %u released; %u descents, %u of them left by exceptions; %u children\n",
               figures->committed.load(), figures->released.load(), figures->descents.load(), figures->throws.load(),
               figures->forks.load());
-  std::printf("stacks of its threads: %zu seen by eu-stack, %zu by gdb\n", by_eu_stack, by_gdb);
-  expect(is_seen(), "gdb or eu-stack saw none of the threads");
+  std::printf("stacks of its threads: %zu seen by eu-stack, %zu by gdb, %zu by perf\n", by_eu_stack, by_gdb, by_perf);
+  expect(is_seen(), "gdb, eu-stack or perf saw none of the threads");
 }
 
 /// The files that are left are whole; one that a thread was making has another name, which nobody looks for. The next
@@ -322,7 +392,7 @@ int main(int argc, char** argv) {
   void* const shared = ::mmap(nullptr, sizeof(Figures), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   figures = new (shared) Figures;
   const test::TemporaryFolder folder;
-  weather_the_storm(folder.path(), functions);
+  weather_the_storm(folder.path(), functions, argc > 3 ? argv[3] : "");
   figures->goes_on = true;
   kill_at_random(folder.path(), functions / 2000);
   run("rm -rf " + folder.path() + "/*");
