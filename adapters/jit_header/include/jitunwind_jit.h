@@ -33,7 +33,7 @@
   is(JU_JIT_NO_LIBRARY, -1, "no library of jitunwind serves this program or shared object")                    \
   is(JU_JIT_FULL, -2, "not kept for a later library: as much as there is room for is kept already")            \
   is(JU_JIT_OLD_LIBRARY, -3, "the library is older than this program's copy of jitunwind_jit.h")               \
-  is(JU_JIT_NOT_LOADED, -4, "the file cannot be loaded, or is no library of jitunwind")                        \
+  is(JU_JIT_NOT_LOADED, -4, "the file cannot be loaded, or takes no announcements, as libjitunwind.so.1 does") \
   is(JU_JIT_OTHER_LIBRARY, -5, "another library of jitunwind serves this program or shared object already")    \
   is(JU_JIT_SWITCHED_OFF, -6, "switched off by JITUNWIND=0 in the environment")                                \
   is(JU_JIT_BUSY, -7, "another thread hands this code to a library that has just come: ask again")             \

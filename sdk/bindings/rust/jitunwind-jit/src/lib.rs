@@ -572,7 +572,7 @@ fn search(path: Option<&str>, asked: &str) -> Result<(), Refusal> {
         function = unsafe { dlsym(file, c(FUNCTION)) };
     }
     if function.is_null() {
-        return Err(Refusal::own(NOT_LOADED, "the file is no library of jitunwind"));
+        return Err(Refusal::own(NOT_LOADED, "the file takes no announcements, as libjitunwind.so.1 does"));
     }
     serve(unsafe { std::mem::transmute(function) })
 }
