@@ -10,7 +10,7 @@ namespace jitunwind {
 namespace {
 
 using Directives = std::vector<DraftDirective>;
-using Plan = std::vector<Directives>;
+using Regions = std::vector<Directives>;
 
 /// Makes one plan; its members are the inputs of every step.
 class Planner {
@@ -27,7 +27,7 @@ class Planner {
     return false;
   }
 
-  Plan regions;
+  Regions regions;
 
  private:
   /// CFA = sp + n
@@ -124,7 +124,7 @@ bool has_small_numbers(const FrameRow& row, std::optional<std::int64_t> sp_dista
 }
 
 /// Reads the planned regions back as a row.
-Status interpreted(const Plan& plan, const Arch& arch, FrameRow& out) {
+Status interpreted(const Regions& plan, const Arch& arch, FrameRow& out) {
   std::vector<RegionSpec> specs;
   for (const Directives& directives : plan) {
     RegionSpec& spec = specs.emplace_back();
