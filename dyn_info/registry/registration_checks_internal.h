@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "jitunwind/dyn_info/libunwind-dynamic.h"
-#include "jitunwind/dyn_info/registry/registry.h"
+#include "jitunwind/dyn_info/registry/observers.h"
 #include "jitunwind/unwind_core/above_internal.h"
 #include "jitunwind/unwind_core/trace/log.h"
 
