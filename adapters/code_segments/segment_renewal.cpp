@@ -29,12 +29,12 @@ Result<bool> swap_names(const std::string& file, const std::string& path, bool m
 void SegmentMemory::stamp() const noexcept { (void)::utimensat(AT_FDCWD, path_.c_str(), nullptr, AT_SYMLINK_NOFOLLOW); }
 
 /// One call maps tables and text, so that their pages are of one file at all times. The dynamic linker may have written
-/// to the dynamic section, whose page is therefore copied.
+/// to the dynamic section, whose page is therefore copied. The copy is not of the file: perf, which is not told when a
+/// mapping moves, takes the lowest one of a file for its begin, and would look for call frame information elsewhere.
 Status SegmentMemory::map_anew(int file, const SegmentLayout& layout, bool seals) noexcept {
   const std::size_t dynamic_bytes = layout.end - layout.dynamic;
-  void* const dynamic =
-      ::mmap(nullptr, dynamic_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, static_cast<off_t>(layout.dynamic));
-  if (dynamic == MAP_FAILED) return not_published("the new file cannot be mapped");
+  void* const dynamic = ::mmap(nullptr, dynamic_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (dynamic == MAP_FAILED) return not_published("there is no memory for a copy of the dynamic section");
   std::memcpy(dynamic, pointer_to_image(layout.dynamic), dynamic_bytes);
   // Sanitizers take mmap() for a store to all that it maps. The bytes are the same here, and other threads read them.
   if (::syscall(SYS_mmap, pointer_to_image(0), layout.dynamic, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, file,
