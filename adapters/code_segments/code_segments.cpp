@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "jitunwind/adapters/code_segments/segments_state_p.h"
-#include "jitunwind/builders/draft/mark_recorder.h"
 #include "jitunwind/dyn_info/registry/observers_internal.h"
 #include "jitunwind/unwind_core/environment.h"
 #include "jitunwind/unwind_core/errno_keeper_internal.h"

@@ -17,11 +17,6 @@
 namespace jitunwind {
 namespace {
 
-bool has_distance(const CodeShape& shape, std::uint64_t size) noexcept {
-  const std::uint64_t units = size / shape.unit;
-  return size % shape.unit == 0 && units > shape.tail && units - shape.tail > shape.front;
-}
-
 /// The length of the number behind the opcode; 0: it is in the opcode.
 std::size_t length_of_distance(std::uint64_t units) noexcept {
   return units < 0x40 ? 0 : units <= 0xff ? 1 : units <= 0xffff ? 2 : 4;
@@ -29,12 +24,43 @@ std::size_t length_of_distance(std::uint64_t units) noexcept {
 
 }  // namespace
 
-void KnownFrames::Entry::find_distance(const CodeShape& registered) noexcept {
-  if (!has_distance(registered, size)) return;
-  const std::uint64_t units = size / registered.unit;
+KnownFrames::Key KnownFrames::key_of(const MarkRecorder& marks, const Code& code, Words& words) noexcept {
+  const auto [personality, own_lsda, gp] = marks.facts();
+  const Addr lsda = code.lsda != 0 ? code.lsda : own_lsda;
+  Key key{{code.size, personality, personality != 0 ? lsda : 0}};
+  if (marks.ops().size() > MarkRecorder::k_inline) return key;
+  std::memcpy(words.data(), marks.ops().data(), marks.ops().size_bytes());
+  std::uint64_t* const end = std::ranges::copy(marks.entry_regions(), &words[2 * marks.ops().size()]).out;
+  *end = marks.entry_regions().size();
+  key.marks = {words.data(), end + 1};
+  return key;
+}
+
+void KnownFrames::Entry::assign(const Key& key, std::span<const std::byte> its_frames, const CodeShape& alike,
+                                const unw_dyn_info_t& procedure) {
+  marks.assign(key.marks.begin(), key.marks.end());
+  frames.assign(its_frames.begin(), its_frames.end());
+  if (key.shape != nullptr) shape = *key.shape;
+  Facts::operator=(key);
+  unit = alike.unit;
+  const std::uint64_t units = size / unit;
+  if (marks.empty()) front = alike.front, tail = alike.tail;
+  const std::uint64_t* word = marks.data();
+  for (const unw_dyn_region_info_t* of = procedure.u.pi.regions; of != nullptr && !marks.empty(); of = of->next) {
+    for (const unw_dyn_op_t& op : std::span(of->op, of->op_count)) {
+      if (op.tag == UNW_DYN_STOP) break;  // behind it are data, and no marks
+      unw_dyn_op_t said;
+      std::memcpy(&said, std::exchange(word, word + 2), sizeof said);
+      if (said.when <= 0 && op.when != said.when)
+        tail = std::max(tail, units - 1 - static_cast<std::uint64_t>(op.when));
+      else
+        front = std::max(front, static_cast<std::uint64_t>(op.when + 1));
+    }
+  }
+  bool is_usual = has_distance(size);
   ByteReader entries(frames, false);
-  entries.skip(entry_size(frames.data()) + k_fde_instructions + (has_lsda ? sizeof(Addr) : 0));
-  for (std::uint64_t location = 0; !entries.at_end() && distance_at == 0;) {
+  entries.skip(entry_size(frames.data()) + k_fde_instructions + (lsda != 0 ? sizeof(Addr) : 0));
+  for (std::uint64_t location = 0; is_usual && !entries.at_end() && distance_at == 0;) {
     const std::size_t at = entries.position();
     const std::uint8_t op = entries.u8(), kind = op & 0xc0;
     const bool is_long = op >= dwarf::cfa_advance_loc1 && op <= dwarf::cfa_advance_loc4;
@@ -42,24 +68,24 @@ void KnownFrames::Entry::find_distance(const CodeShape& registered) noexcept {
       const std::uint64_t distance =
           is_long ? entries.unsigned_of(std::size_t{1} << (op - dwarf::cfa_advance_loc1)) : op & 0x3f;
       location += distance;
-      if (location > registered.front) distance_at = at, rest = units - distance;
+      if (location > front) distance_at = at, rest = units - distance;
     } else if (kind == dwarf::cfa_offset || op == dwarf::cfa_def_cfa_offset || op == dwarf::cfa_def_cfa_register) {
       (void)entries.uleb();
     } else if (op == dwarf::cfa_def_cfa) {
       (void)entries.uleb(), (void)entries.uleb();
-    } else if (kind != dwarf::cfa_restore && op != dwarf::cfa_nop) {
-      return;
+    } else {
+      is_usual = kind == dwarf::cfa_restore || op == dwarf::cfa_nop;
     }
   }
-  if (entries.ok()) alike = &registered;
+  if (!is_usual || !entries.ok()) unit = 0;
 }
 
 bool KnownFrames::Entry::resize(std::uint64_t new_size) noexcept {
-  if (alike == nullptr || !has_distance(*alike, new_size)) return false;
+  if (unit == 0 || !has_distance(new_size)) return false;
   if (distance_at != 0) {
-    const std::uint64_t distance = new_size / alike->unit - rest;
+    const std::uint64_t distance = new_size / unit - rest;
     const std::size_t length = length_of_distance(distance);
-    if (length != length_of_distance(size / alike->unit - rest) || distance > UINT32_MAX) return false;
+    if (length != length_of_distance(size / unit - rest) || distance > UINT32_MAX) return false;
     if (length == 0) frames[distance_at] = static_cast<std::byte>(dwarf::cfa_advance_loc | distance);
     std::memcpy(&frames[distance_at] + 1, &distance, length);
   }
@@ -68,13 +94,13 @@ bool KnownFrames::Entry::resize(std::uint64_t new_size) noexcept {
   return true;
 }
 
-void KnownFrames::Entry::point(Addr place, Addr lsda) noexcept {
+void KnownFrames::Entry::point(Addr place, Addr to_lsda) noexcept {
   const FdePointers at = pointers_of(frames.data());
   const auto point = [&](std::size_t at, Addr to) {
     const Addr distance = to - (place + at);
     if (at != 0) std::memcpy(&frames[at], &distance, sizeof distance);
   };
-  point(at.personality, personality), point(at.lsda, lsda);
+  point(at.personality, personality), point(at.lsda, to_lsda);
 }
 
 void CodeSegments::State::enter(Place room, AddrRange code, std::span<const std::byte> frames,
@@ -166,24 +192,15 @@ Addr end_of_procedure(Addr at) noexcept {
 
 }  // namespace
 
-bool CodeSegments::State::publish_known(Place room, std::string_view name, const KnownFrames::Key& key,
-                                        unw_dyn_info_t* procedure) noexcept {
-  const SegmentsLock lock;
-  const std::span<const std::byte> frames = known_frames.find(key, room.segment->next_frame());
-  if (frames.empty()) return false;
-  enter(room, code_of(*procedure), frames, name);
-  finish(room, procedure);
-  return true;
-}
-
-void CodeSegments::State::publish_encoded(Place room, AddrRange code, std::vector<std::byte>* first) noexcept try {
+template <class Keep>
+void CodeSegments::State::publish_encoded(Place room, AddrRange code, Keep keep) noexcept try {
   bool is_known = false;
   const Addr start = code.begin;
   FramePublisher publisher(*room.segment, [&](AddrRange function, std::span<const std::byte> frames,
                                               std::string_view name, const Error* error) {
     is_known = true;
     if (error != nullptr) refuse(*error);
-    if (first != nullptr && function.begin == start) first->assign(frames.begin(), frames.end());
+    if (function.begin == start) keep(frames);
     enter(room, function, frames, name);
   });
   for (Addr at = code.begin; at < code.end;) {
@@ -203,19 +220,19 @@ void CodeSegments::State::publish(Place room, std::string_view name, const Known
                                   unw_dyn_info_t* procedure) noexcept {
   Line known_name;
   known_name.foreign(name);
-  if (publish_known(room, known_name.view(), key, procedure)) return;
-  KnownFrames::Entry encoded;  // destroyed without the lock
-  const CodeShape* const shape = key.shape == nullptr ? nullptr : shape_of(procedure->start_ip);
-  publish_encoded(room, code_of(*procedure), shape != nullptr ? &encoded.frames : nullptr);
-  encoded.size = key.size;
-  encoded.personality = key.personality;
-  encoded.has_lsda = key.lsda != 0;
-  if (!encoded.frames.empty()) encoded.find_distance(*shape);
-  const SegmentsLock lock;
-  if (!encoded.frames.empty()) {
-    encoded.shape = *key.shape;
-    known_frames.exchange(encoded);
+  {
+    const SegmentsLock lock;
+    if (!room.segment->is_published()) return finish(room, procedure);
+    if (const auto frames = known_frames.find(key, room.segment->next_frame()); !frames.empty())
+      return enter(room, code_of(*procedure), frames, known_name.view()), finish(room, procedure);
   }
+  KnownFrames::Entry encoded;  // destroyed without the lock
+  const CodeShape* const shape = key ? shape_of(procedure->start_ip) : nullptr;
+  publish_encoded(room, code_of(*procedure), [&](std::span<const std::byte> frames) {
+    if (shape != nullptr && !frames.empty()) encoded.assign(key, frames, *shape, *procedure);
+  });
+  const SegmentsLock lock;
+  if (!encoded.frames.empty()) known_frames.exchange(key, encoded);
   finish(room, procedure);
 }
 
@@ -229,7 +246,7 @@ Status CodeSegments::State::publish(AddrRange code) noexcept {
     room.function().state = Segment::Function::State::busy;
   }
   __builtin___clear_cache(begin, begin + code.size());
-  if (room.segment->is_published()) publish_encoded(room, code, nullptr);
+  if (room.segment->is_published()) publish_encoded(room, code, [](auto) {});
   const SegmentsLock lock;
   room.function().state = Segment::Function::State::allocated;
   end_writing(room);
@@ -259,12 +276,7 @@ Status CodeSegments::State::commit(const Code& code, std::string_view name, cons
     return registered.error();
   }
   unw_dyn_info_t* const procedure = registered->release();
-  if (place.segment->is_published()) {
-    publish(place, name, key, procedure);
-  } else {
-    const SegmentsLock lock;
-    finish(place, procedure);
-  }
+  publish(place, name, key, procedure);
   if (observers.any()) tell_registered({&procedure, 1});
   return Done{};
 }
@@ -275,7 +287,8 @@ Status CodeSegments::State::commit(const Description& description, const Code& c
 }
 
 Status CodeSegments::State::commit(MarkRecorder& marks, const Code& code) noexcept {
-  return commit(code, code.name, {}, [&] { return register_marks(marks, code); });
+  KnownFrames::Words said;
+  return commit(code, code.name, KnownFrames::key_of(marks, code, said), [&] { return register_marks(marks, code); });
 }
 
 }  // namespace jitunwind

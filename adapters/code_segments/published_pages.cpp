@@ -262,9 +262,9 @@ Result<PublishedPages> PublishedPages::make(const AddrRange& pages, std::span<co
     names.emplace_back().foreign(registered_name(code.begin));
     if (names.back().view().size() >= k_name_of_function) long_names += names.back().view().size() + 1;
   }
-  SegmentLayout layout = SegmentLayout::of_pages(arch, static_cast<std::size_t>(pages.size()),
-                                                 procedures.size() + long_names / k_name_of_function + 1,
-                                                 static_cast<std::size_t>(::getpagesize()));
+  SegmentLayout layout(arch, static_cast<std::size_t>(pages.size()),
+                       procedures.size() + long_names / k_name_of_function + 1,
+                       static_cast<std::size_t>(::getpagesize()));
   const Addr tables = find_room(mappings, pages, layout.end);
   if (tables == 0) return Error{ErrorCode::out_of_memory, pages.begin, "no room for tables near the code"};
   Error why{};

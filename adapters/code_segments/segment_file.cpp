@@ -26,20 +26,8 @@ constexpr std::uint32_t name_at(std::string_view name) {
   return static_cast<std::uint32_t>(name.empty() ? 0 : k_section_names.find(name, 1));
 }
 
-enum Section : std::uint32_t {
-  none,
-  hash,
-  symbols,
-  strings,
-  search_table,
-  frames,
-  text,
-  dynamic,
-  generation,
-  build_id,
-  names,
-  k_sections
-};
+/// Sections of write_section_headers() that others refer to, by their places there.
+enum Section : std::uint32_t { symbols = 2, strings, frames = 5, text, build_id = 9, k_sections = 11 };
 static_assert(Section::text == k_text_section);
 constexpr std::size_t k_segments = 7, k_note_segment = 6;
 constexpr std::size_t k_dynamic_entries = 6;

@@ -16,16 +16,11 @@ namespace jitunwind {
 /// The places of the parts, as offsets in the file.
 struct SegmentLayout {
   /// `functions`: how many the tables have room for. Precondition: can_be_written().
-  SegmentLayout(const Arch& arch, std::size_t text_bytes, std::size_t functions) noexcept
-      : SegmentLayout(arch, text_bytes, functions, k_largest_page_size) {}
-  /// That of a file whose text is `text_bytes` of a process's pages, of this size. It has to be placed.
-  static SegmentLayout of_pages(const Arch& arch, std::size_t text_bytes, std::size_t functions,
-                                std::size_t page_bytes) noexcept {
-    return SegmentLayout(arch, text_bytes, functions, page_bytes);
-  }
-  /// The tables will lie behind the text, by this many bytes from its begin. Readers take the lowest part of a file for
-  /// the one with the file's first address. If that were the tables, other mappings might lie between these and the
-  /// text, and elfutils then takes the text for a module of its own.
+  SegmentLayout(const Arch& arch, std::size_t text_bytes, std::size_t functions,
+                std::size_t page_bytes = k_largest_page_size) noexcept;
+  /// The text is pages of a process, and the tables will lie behind it, by this many bytes from its begin. Readers take
+  /// the lowest part of a file for the one with the file's first address. If that were the tables, other mappings might
+  /// lie between these and the text, and elfutils then takes the text for a module of its own.
   void place_tables_behind(std::size_t distance) noexcept { is_laid_over = true, tables = distance, text_address = 0; }
 
   /// The tables are changed by stores that readers see whole, of 8 bytes in this machine's byte order.
@@ -67,9 +62,6 @@ struct SegmentLayout {
 
   std::size_t no_frame = 0;
   std::size_t first_frame = 0;  ///< where those of functions begin
-
- private:
-  SegmentLayout(const Arch& arch, std::size_t text_bytes, std::size_t functions, std::size_t page_bytes) noexcept;
 };
 
 inline constexpr std::uint16_t k_text_section = 6;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <tuple>
 #include <utility>
 
 #include "jitunwind/adapters/code_segments/segment_p.h"
@@ -52,19 +53,12 @@ Result<ReadableFile> make_new_file(const std::string& place, FilesAtEnd files, c
 }  // namespace
 
 void SegmentMemory::swap(SegmentMemory& other) noexcept {
-  path_.swap(other.path_);
-  std::swap(files_, other.files_);
-  std::swap(view_, other.view_);
-  std::swap(bytes_, other.bytes_);
-  std::swap(image_, other.image_);
-  std::swap(image_bytes_, other.image_bytes_);
-  std::swap(handle_, other.handle_);
-  std::swap(backed_, other.backed_);
-  std::swap(has_all_pages_, other.has_all_pages_);
-  std::swap(is_disk_full_, other.is_disk_full_);
-  std::swap(is_sealed_, other.is_sealed_);
-  std::swap(is_file_, other.is_file_);
-  std::swap(has_first_, other.has_first_);
+  constexpr auto all = [](SegmentMemory& it) {
+    return std::tie(it.path_, it.files_, it.view_, it.bytes_, it.image_, it.image_bytes_, it.handle_, it.backed_,
+                    it.has_all_pages_, it.is_disk_full_, it.is_sealed_, it.is_file_, it.has_first_);
+  };
+  auto own = all(*this), others = all(other);
+  own.swap(others);
 }
 
 SegmentMemory::~SegmentMemory() {

@@ -18,6 +18,7 @@
 #include "jitunwind/adapters/code_segments/code_segments.h"
 #include "jitunwind/adapters/code_segments/segment_p.h"
 #include "jitunwind/builders/description.h"
+#include "jitunwind/builders/draft/mark_recorder.h"
 #include "jitunwind/builders/registration.h"
 #include "jitunwind/dyn_info/code_shape_internal.h"
 #include "jitunwind/dyn_info/registry/locking/forkable_lock_internal.h"
@@ -33,62 +34,75 @@ namespace jitunwind {
 /// The caller has a lock.
 class KnownFrames {
  public:
-  /// The facts that the frames depend on.
-  struct Key {
-    const FrameShape* shape = nullptr;  ///< null: these frames are no other's
+  struct Facts {
     std::uint64_t size = 0;
     Addr personality = 0, lsda = 0;
   };
-  struct Entry {
+  /// All that the frames depend on. Those of neither a shape nor marks are no other's.
+  struct Key : Facts {
+    const FrameShape* shape = nullptr;
+    std::span<const std::uint64_t> marks{};
+    explicit operator bool() const noexcept { return shape != nullptr || !marks.empty(); }
+  };
+  struct Entry : Facts {
     FrameShape shape{};
-    std::uint64_t size = 0;
-    Addr personality = 0;
-    bool has_lsda = false;
+    std::vector<std::uint64_t> marks{};
     std::vector<std::byte> frames{};
+    Addr unit = 0;                ///< of instructions, of code that has these frames at any size; 0: at this one alone
+    std::size_t distance_at = 0;  ///< in the frames; 0: there is none
+    std::uint64_t rest = 0;       ///< units of the code besides the distance
+    std::uint64_t front = 0, tail = 0;  ///< CodeShape's; of marks, by whether they were said to count from the end
 
-    const CodeShape* alike = nullptr;  ///< of code that has these frames at any size; null: at this one alone
-    std::size_t distance_at = 0;       ///< in the frames; 0: there is none
-    std::uint64_t rest = 0;            ///< units of the code besides the distance
-
+    /// Frames that have other instructions than the usual ones serve one size.
+    void assign(const Key& key, std::span<const std::byte> its_frames, const CodeShape& alike,
+                const unw_dyn_info_t& procedure);
     bool is_for(const Key& key) const noexcept {
-      return shape == *key.shape && personality == key.personality && has_lsda == (key.lsda != 0);
+      return (key.shape != nullptr ? shape == *key.shape : !shape) && std::ranges::equal(marks, key.marks) &&
+             personality == key.personality && (lsda != 0) == (key.lsda != 0);
     }
-    /// Finds the distance. Frames that have other instructions than the usual ones serve one size.
-    void find_distance(const CodeShape& registered) noexcept;
+    bool has_distance(std::uint64_t in_size) const noexcept {
+      const std::uint64_t units = in_size / unit;
+      return in_size % unit == 0 && units > tail && units - tail > front;
+    }
     /// Makes them those of code of this size. False: they stay as they are, since the distance would be longer or
     /// shorter.
     bool resize(std::uint64_t new_size) noexcept;
     /// Makes them those that begin there, with this data.
-    void point(Addr place, Addr lsda) noexcept;
+    void point(Addr place, Addr to_lsda) noexcept;
   };
 
   /// Refers to the description.
   static Key key_of(const Description& description, const Code& code) noexcept {
     if (description.format() != UNW_INFO_FORMAT_DYNAMIC || !description.shape()) return {};
     const Addr lsda = code.lsda != 0 ? code.lsda : description.lsda();
-    return {&description.shape(), code.size, description.personality(), description.personality() != 0 ? lsda : 0};
+    const Addr personality = description.personality();
+    return {{code.size, personality, personality != 0 ? lsda : 0}, &description.shape()};
   }
+  using Words = std::array<std::uint64_t, 2 * MarkRecorder::k_inline + 7>;
+  /// Refers to `words`, which get the marks as they were said: registering them gives them places in code of one size.
+  static Key key_of(const MarkRecorder& marks, const Code& code, Words& words) noexcept;
 
   /// Those that begin at `place`. Empty: they are not known.
   std::span<const std::byte> find(const Key& key, Addr place) noexcept {
-    if (key.shape == nullptr) return {};
-    for (Entry& entry : entries_[table_place_of(*key.shape, key.size)])
-      if (entry.shape && entry.is_for(key) && (entry.size == key.size || entry.resize(key.size)))
+    if (!key) return {};
+    for (Entry& entry : entries_[table_place_of(key)])
+      if (entry.is_for(key) && (entry.size == key.size || entry.resize(key.size)))
         return entry.point(place, key.lsda), entry.frames;
     return {};
   }
   /// Puts the entry in, and gives the older one of its place, which is destroyed without the lock: shapes have one of
   /// their own.
-  void exchange(Entry& entry) noexcept {
-    for (Entry& known : entries_[table_place_of(entry.shape, entry.size)]) std::swap(known, entry);
+  void exchange(const Key& key, Entry& entry) noexcept {
+    for (Entry& known : entries_[table_place_of(key)]) std::swap(known, entry);
   }
 
  private:
   static constexpr unsigned k_bits = 7;
   /// Sizes whose distances have one length have one place, but for those that are only just so large.
-  static std::size_t table_place_of(const FrameShape& shape, std::uint64_t size) noexcept {
-    const unsigned length = (size >= 64) + (size > 0xff) + (size > 0xffff);
-    return table_place(hash_with(reinterpret_cast<std::uintptr_t>(shape.regions()), length), k_bits);
+  static std::size_t table_place_of(const Key& key) noexcept {
+    std::uint64_t hash = key.shape != nullptr ? reinterpret_cast<std::uintptr_t>(key.shape->regions()) : 0;
+    for (const std::uint64_t word : key.marks) hash = hash_with(hash, word);
+    return table_place(hash_with(hash, (key.size >= 64) + (key.size > 0xff) + (key.size > 0xffff)), k_bits);
   }
 
   // Two of one place do not take turns.
@@ -202,12 +216,11 @@ struct CodeSegments::State {
   Opened open_published(SegmentLayout& layout, const std::string& place);
   template <class Register>
   Status commit(const Code& code, std::string_view name, const KnownFrames::Key& key, Register register_it) noexcept;
-  // The procedure is the room's when these return; the second one returns false if it has done nothing.
+  /// Does no more than finish() for a segment without a file. The procedure is the room's when it returns.
   void publish(Place room, std::string_view name, const KnownFrames::Key& key, unw_dyn_info_t* procedure) noexcept;
-  bool publish_known(Place room, std::string_view name, const KnownFrames::Key& key,
-                     unw_dyn_info_t* procedure) noexcept;
-  /// `first`: gets the frames of the code at the room's start; or null.
-  void publish_encoded(Place room, AddrRange code, std::vector<std::byte>* first) noexcept;
+  /// `keep` gets the frames of the code at the room's start.
+  template <class Keep>
+  void publish_encoded(Place room, AddrRange code, Keep keep) noexcept;
   void seal_full() noexcept;
   static void work(void* self) noexcept;
 

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <random>
 #include <span>
 #include <stdexcept>
@@ -194,37 +195,110 @@ struct EncodedFde final : FdeReceiver {
   std::vector<std::byte> bytes;
 };
 
-/// They are encoded once, and get another size and distance for code of another size.
-TEST(CodeSegments, FramesOfOneShapeServeEverySize) {
-  constexpr std::size_t k_range = 16;  // what precedes it in an FDE depends on its place
+/// Sizes at which the distance to the rows that are counted from the end takes another number of bytes, in any order.
+std::vector<std::size_t> sizes_of_all_distances() {
   const std::size_t unit = local_space().arch.unit;
   std::vector<std::size_t> sizes;
   for (const std::size_t least : {40, 200, 240, 65'500}) {
     for (std::size_t i = 0; i < 64; ++i) sizes.push_back(least / unit * unit * (least > 60 ? unit : 1) + i * unit);
   }
   std::shuffle(sizes.begin(), sizes.end(), std::mt19937(1));
+  return sizes;
+}
+
+/// The memory that a relative pointer leads to. An offset of 0 stands for none.
+Addr pointed_to(const std::byte* entry, std::size_t at) {
+  Addr distance = 0;
+  if (at != 0) std::memcpy(&distance, entry + at, sizeof distance);
+  return at == 0 ? 0 : reinterpret_cast<std::uintptr_t>(entry + at) + distance;
+}
+
+/// The CIE of an FDE.
+const std::byte* cie_of(const std::byte* fde) {
+  std::uint32_t distance = 0;
+  std::memcpy(&distance, fde + 4, sizeof distance);
+  return fde + 4 - distance;
+}
+
+/// Expects the frames that were published of committed code to be those that are encoded of it.
+void expect_own_frames(AddrRange code, Addr personality = 0, Addr lsda = 0) {
+  constexpr std::size_t k_range = 16;  // what precedes it in an FDE depends on its place
+  const std::byte* const published = LibgccSearch().fde(code.end - 1);
+  std::vector<std::byte> encoded = EncodedFde(code).bytes;
+  ASSERT_NE(published, nullptr) << code.size();
+  const std::byte* const cie = cie_of(published);
+  const FdePointers pointers = pointers_of(cie);
+  ASSERT_EQ(pointed_to(cie, pointers.personality), personality);
+  ASSERT_EQ(pointed_to(cie, pointers.lsda), lsda);
+  if (lsda != 0) std::memcpy(&encoded[pointers.lsda - entry_size(cie)], cie + pointers.lsda, sizeof lsda);
+  const std::span<const std::byte> here(published, entry_size(published));
+  ASSERT_GE(here.size(), encoded.size()) << code.size();
+  ASSERT_TRUE(std::equal(encoded.begin() + k_range, encoded.end(), here.begin() + k_range)) << code.size();
+  for (const std::byte byte : here.subspan(encoded.size())) ASSERT_EQ(byte, std::byte{0}) << code.size();
+}
+
+/// They are encoded once, and get another size and distance for code of another size.
+TEST(CodeSegments, FramesOfOneShapeServeEverySize) {
   CodeSegments segments;
-  const LibgccSearch search;
   const auto with_row_at = [](std::int64_t offset, std::string_view row) {
     return *host::describe("rows").row_at(offset, host_row(row)).row_at(-8, host_row("cfa=SP+16 ra=[cfa-8]")).build();
   };
   for (const Description& description :
        {frame_description("frame"), *host::describe("leaf").build(), with_row_at(120, "cfa=SP+32 ra=[cfa-8]"),
         with_row_at(4, "cfa=[SP+8] ra=[cfa-8]")}) {
-    for (const std::size_t size : sizes) {
+    for (const std::size_t size : sizes_of_all_distances()) {
       if (size <= 128 && description.name() == "rows") continue;
       const Addr start = segments.allocate(size).value().start;
       ASSERT_TRUE(segments.commit(description, {.start = start, .size = size}));
-      const std::byte* const published = search.fde(start + size - 1);
-      const std::vector<std::byte> encoded = EncodedFde({start, start + size}).bytes;
-      ASSERT_NE(published, nullptr) << size;
-      const std::span<const std::byte> here(published, entry_size(published));
-      ASSERT_GE(here.size(), encoded.size()) << size;
-      ASSERT_TRUE(std::equal(encoded.begin() + k_range, encoded.end(), here.begin() + k_range)) << size;
-      for (const std::byte byte : here.subspan(encoded.size())) ASSERT_EQ(byte, std::byte{0}) << size;
+      ASSERT_NO_FATAL_FAILURE(expect_own_frames({start, start + size}));
       ASSERT_TRUE(segments.release(start));
     }
   }
+}
+
+/// Marks that say the same share their frames, and those that differ in a word have their own.
+TEST(CodeSegments, FramesOfMarksServeThoseThatSayTheSame) {
+  const auto unit = static_cast<std::int64_t>(local_space().arch.unit);
+  const RegNum sp = local_space().arch.sp;
+  const auto at = [=](std::int64_t instruction) { return Instruction{instruction * unit, (instruction + 1) * unit}; };
+  using Marks = host::Marks;
+  const std::vector<std::function<void(Marks&)>> kinds{
+      [](Marks&) {},
+      [](Marks& marks) { FrameCode::record(marks); },
+      [](Marks& marks) { FrameCode::record(marks.personality(0x1234560)); },
+      [](Marks& marks) { FrameCode::record(marks.personality(0x1234570)); },
+      [=](Marks& marks) { marks.allocate(at(0), 16); },
+      [=](Marks& marks) { marks.allocate(at(0), 32); },
+      [=](Marks& marks) { marks.allocate(at(1), 16); },
+      [=](Marks& marks) { marks.allocate(at(0), 16).deallocate(at(3), 16); },
+      [=](Marks& marks) { marks.allocate(at(0), 16).deallocate(at(-3), 16); },
+      [=](Marks& marks) { marks.allocate(at(0), 16).deallocate(at(-4), 16); },
+      [=](Marks& marks) { marks.allocate(at(0), 16).deallocate(at(-1), 16); },
+      [=](Marks& marks) { marks.add(0, host::Builder::Reg(sp), -16).add(2, host::Builder::Reg(sp), 16); },
+      [=](Marks& marks) { marks.entry_state(host_row("cfa=SP+32 SAVED=[cfa-16] ra=[cfa-8]")).deallocate(at(-3), 16); },
+      [=](Marks& marks) { marks.entry_state(host_row("cfa=SP+32 SAVED=[cfa-24] ra=[cfa-8]")).deallocate(at(-3), 16); },
+      [=](Marks& marks) { marks.allocate(at(0), 16).remember().deallocate(at(2), 16).restore(at(4)); },
+      [=](Marks& marks) { marks.allocate(at(0), 16).remember().deallocate(at(-6), 16).restore(at(-4)); },
+      [=](Marks& marks) {
+        for (int i = 0; i < 60; ++i) marks.allocate(at(i % 8), 16);
+      },
+  };
+  CodeSegments segments;
+  std::mt19937 random(1);
+  Marks marks;
+  for (int round = 0; round < 12; ++round) {
+    for (const std::size_t size : sizes_of_all_distances()) {
+      const std::size_t kind = random() % kinds.size();
+      kinds[kind](marks);
+      const Addr personality = marks.recorder().facts().personality;
+      const Addr lsda = personality != 0 && random() % 2 == 0 ? 0x1234580 + random() % 8 : 0;
+      const Addr start = segments.allocate(size).value().start;
+      ASSERT_TRUE(segments.commit(marks, {.start = start, .size = size, .lsda = lsda}));
+      ASSERT_NO_FATAL_FAILURE(expect_own_frames({start, start + size}, personality, lsda)) << kind;
+      ASSERT_TRUE(segments.release(start));
+    }
+  }
+  EXPECT_EQ(segments.status().refused, 0u) << segments.status().latest_refusal.text();
 }
 
 /// A function that stays does not make a segment of each thousand that come and go beside it.
@@ -245,13 +319,6 @@ TEST(CodeSegments, RoomsServeAsOftenAsIsLiked) {
   EXPECT_EQ(segments.status().segments, 1u);
   EXPECT_EQ(segments.status().published, 21u);
   EXPECT_EQ(segments.status().refused, 0u) << segments.status().latest_refusal.text();
-}
-
-/// The memory that a relative pointer leads to. An offset of 0 stands for none.
-Addr pointed_to(const std::byte* entry, std::size_t at) {
-  Addr distance = 0;
-  if (at != 0) std::memcpy(&distance, entry + at, sizeof distance);
-  return at == 0 ? 0 : reinterpret_cast<std::uintptr_t>(entry + at) + distance;
 }
 
 /// Functions with names, rows and language-specific data of any size follow each other.
@@ -283,9 +350,7 @@ TEST(CodeSegments, RoomsServeOtherFunctionsAsOftenAsIsLiked) {
     ASSERT_EQ(symbol_at(start), name);
     const std::byte* const fde = search.fde(start + 1);
     ASSERT_NE(fde, nullptr) << i;
-    std::uint32_t distance = 0;
-    std::memcpy(&distance, fde + 4, sizeof distance);
-    const std::byte* const cie = fde + 4 - distance;
+    const std::byte* const cie = cie_of(fde);
     const FdePointers pointers = pointers_of(cie);
     ASSERT_EQ(pointed_to(cie, pointers.personality), kind.personality());
     ASSERT_EQ(pointed_to(cie, pointers.lsda), lsda);

@@ -1,6 +1,6 @@
-// Registers and cancels code whose instructions are counted: registering_work alone|beside_segments ROUNDS. Or commits
-// and releases it: registering_work one_size|many_sizes|one_data|many_data ROUNDS. Data are those of a personality
-// routine.
+// Registers and cancels code whose instructions are counted: registering_work alone|beside_segments|alone_marks ROUNDS.
+// Or commits and releases it: registering_work one_size|many_sizes|one_data|many_data|one_marks|many_marks ROUNDS. Data
+// are those of a personality routine. Marks describe code of one size, or of many.
 #include <cstdlib>
 #include <optional>
 #include <string_view>
@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
   if (argc != 3) return 2;
   const std::string_view way = argv[1];
   std::optional<CodeSegments> segments;
-  if (way != "alone") segments.emplace();
+  if (!way.starts_with("alone")) segments.emplace();
   if (segments && !segments->allocate(16)) return 1;
   alignas(16) static std::byte code[sizeof test::FrameCode::k_bytes];
   const bool has_data = way.ends_with("data");
@@ -20,15 +20,20 @@ int main(int argc, char** argv) {
   if (has_data) described.personality(reinterpret_cast<std::uintptr_t>(code));
   const Description description = described.build().value();
   const Code place{.start = reinterpret_cast<std::uintptr_t>(code), .size = sizeof code};
+  const bool has_marks = way.ends_with("marks"), has_sizes = way == "many_sizes" || way == "many_marks";
+  const bool commits = !way.starts_with("alone") && way != "beside_segments";
+  test::host::Marks marks;
   for (long rounds = std::atol(argv[2]); rounds > 0; --rounds) {
-    if (!has_data && !way.ends_with("size") && !way.ends_with("sizes")) {
-      if (!register_code(description, place)) return 1;
+    if (has_marks) test::FrameCode::record(marks);
+    if (!commits) {
+      if (!(has_marks ? register_code(marks, place) : register_code(description, place))) return 1;
       continue;
     }
     const Addr start = segments->allocate(1024).value().start;
-    const std::size_t size = way != "many_sizes" ? 600 : 600 + static_cast<std::size_t>(rounds * 7 % 300);
+    const std::size_t size = has_sizes ? 600 + static_cast<std::size_t>(rounds * 7 % 75 * 4) : 600;
     const Addr lsda = has_data ? place.start + (way == "many_data" ? static_cast<Addr>(rounds % 7) : 1) : 0;
-    if (!segments->commit(description, {.start = start, .size = size, .lsda = lsda})) return 1;
+    const Code code_there{.start = start, .size = size, .lsda = lsda};
+    if (!(has_marks ? segments->commit(marks, code_there) : segments->commit(description, code_there))) return 1;
     if (!segments->release(start)) return 1;
   }
   return segments && segments->status().files != 1;

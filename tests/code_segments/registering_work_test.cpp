@@ -38,5 +38,12 @@ TEST(RegisteringWork, OfOneShapeIsTheSameForAllData) {
   EXPECT_LT(of_work("many_data"), of_none + 1'500);
 }
 
+/// Marks have no shape that code shares, but those that say the same have the same frames.
+TEST(RegisteringWork, OfMarksThatSayTheSameIsThatOfOneShape) {
+  const double added = of_work("one_size") - of_work("alone"), alone = of_work("alone_marks");
+  EXPECT_LT(of_work("one_marks") - alone, added + 1'000);
+  EXPECT_LT(of_work("many_marks") - alone, added + 1'000);
+}
+
 }  // namespace
 }  // namespace jitunwind::test

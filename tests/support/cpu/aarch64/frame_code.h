@@ -30,11 +30,15 @@ struct FrameCode {
   };
 
   static host::Builder described(std::string_view name) {
+    auto builder = host::describe(name);
+    return record(builder), builder;
+  }
+  /// `Builder`: a builder, or marks.
+  template <class Builder>
+  static void record(Builder& builder) {
     using namespace host;
-    auto builder = describe(name);
     builder.store_pair_pre({0, 4}, x29, x30, -32).store_pair({4, 8}, x19, x20, 16);
     builder.reload_pair({-12, -8}, x19, x20).load_pair_post({-8, -4}, x29, x30, 32);
-    return builder;
   }
   /// A description with labels for many states of the frame.
   static host::Builder with_many_states(std::string_view name) {

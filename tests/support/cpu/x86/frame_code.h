@@ -33,11 +33,15 @@ struct FrameCode {
   static_assert(std::size(k_bytes) == 28);
 
   static host::Builder described(std::string_view name) {
+    auto builder = host::describe(name);
+    return record(builder), builder;
+  }
+  /// `Builder`: a builder, or marks.
+  template <class Builder>
+  static void record(Builder& builder) {
     using namespace host;
-    auto builder = describe(name);
     builder.push({0, 1}, ebx).push({1, 2}, ebp).allocate({2, 5}, 20);
     builder.deallocate({-6, -3}, 20).pop({-3, -2}, ebp).pop({-2, -1}, ebx);
-    return builder;
   }
   /// A description with labels for many states of the frame.
   static host::Builder with_many_states(std::string_view name) {

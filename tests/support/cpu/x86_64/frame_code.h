@@ -32,11 +32,15 @@ struct FrameCode {
   static_assert(std::size(k_bytes) == 25);
 
   static host::Builder described(std::string_view name) {
+    auto builder = host::describe(name);
+    return record(builder), builder;
+  }
+  /// `Builder`: a builder, or marks.
+  template <class Builder>
+  static void record(Builder& builder) {
     using namespace host;
-    auto builder = describe(name);
     builder.push({0, 1}, rbx).push({1, 2}, rbp).allocate({2, 6}, 8);
     builder.deallocate({-7, -3}, 8).pop({-3, -2}, rbp).pop({-2, -1}, rbx);
-    return builder;
   }
   /// A description with labels for many states of the frame.
   static host::Builder with_many_states(std::string_view name) {
