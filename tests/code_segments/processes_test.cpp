@@ -149,30 +149,46 @@ TEST(CodeSegmentsProcess, ExecutedProgramsRemoveFilesOfBefore) {
   EXPECT_EQ(folders_in(folder.path()), 0u);
 }
 
+/// The name of a process's folder, as it is if the process could not read its start time.
+std::string name_without_time(pid_t process) {
+  const std::string ns = std::filesystem::read_symlink("/proc/self/ns/pid").string();  // "pid:[4026531836]"
+  return "jitunwind-code-" + ns.substr(5, ns.size() - 6) + "-" + std::to_string(process) + "-";
+}
+
+/// The number of a process that has ended.
+pid_t gone_process() {
+  const pid_t gone = ::fork();
+  if (gone == 0) ::_exit(0);
+  ::waitpid(gone, nullptr, 0);
+  return gone;
+}
+
+int publish_one() {
+  CodeSegments segments;
+  const Addr start = commit_frame(segments, "seen");
+  return symbol_at(start) == std::string("seen") ? 0 : 1;
+}
+
 /// A process under a filter of system calls reads no start time: its folder's name has none. It is removed when no
 /// process has the number.
 TEST(CodeSegmentsProcess, FoldersWithoutAStartTimeAreRemovedWithTheProcess) {
   const TemporaryFolder place;
-  const auto folder_without_time = [&place](pid_t process) {
-    const std::string ns = std::filesystem::read_symlink("/proc/self/ns/pid").string();  // "pid:[4026531836]"
-    const std::string name = "jitunwind-code-" + ns.substr(5, ns.size() - 6) + "-" + std::to_string(process) + "-";
-    EXPECT_EQ(::mkdir((place / name).c_str(), S_IRWXU), 0) << name;
-    return name;
-  };
-  const std::string of_this = folder_without_time(::getpid());
-  const pid_t gone = ::fork();
-  if (gone == 0) ::_exit(0);
-  ::waitpid(gone, nullptr, 0);
-  const std::string of_gone = folder_without_time(gone);
-  EXPECT_EQ(in_child(place.path(),
-                     [] {
-                       CodeSegments segments;
-                       const Addr start = commit_frame(segments, "seen");
-                       return symbol_at(start) == std::string("seen") ? 0 : 1;
-                     }),
-            0);
+  const std::string of_this = name_without_time(::getpid()), of_gone = name_without_time(gone_process());
+  for (const std::string& name : {of_this, of_gone}) EXPECT_EQ(::mkdir((place / name).c_str(), S_IRWXU), 0) << name;
+  EXPECT_EQ(in_child(place.path(), publish_one), 0);
   EXPECT_TRUE(std::filesystem::exists(place / of_this));
   EXPECT_FALSE(std::filesystem::exists(place / of_gone));
+}
+
+/// Somebody's link has the name of the folder of a process that has ended. It leads to what is no such folder.
+TEST(CodeSegmentsProcess, LinksByTheNameOfAFolderLoseNoFiles) {
+  const TemporaryFolder place, elsewhere;
+  std::ofstream(elsewhere / "precious") << "kept";
+  const std::string link = place / name_without_time(gone_process());
+  ASSERT_EQ(::symlink(elsewhere.path().c_str(), link.c_str()), 0);
+  EXPECT_EQ(in_child(place.path(), publish_one), 0);
+  EXPECT_TRUE(std::filesystem::exists(elsewhere / "precious"));
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
 }
 
 /// Every one has a folder of its own in the user's, and cleans up behind itself.
