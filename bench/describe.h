@@ -13,16 +13,19 @@
 
 namespace bench {
 
-inline jitunwind::Description describe(const JitFunction& function, const std::string& name) {
+/// `Builder`: a builder, or marks.
+template <class Builder>
+void record(const JitFunction& function, Builder& builder) {
   using namespace jitunwind::x86_64;
   const auto bytes = static_cast<std::int64_t>(function.locals);
-  return jitunwind::x86_64::describe(name)
-      .push({0, 1}, rbx)
-      .allocate({1, 8}, bytes)
-      .deallocate({-9, -2}, bytes)
-      .pop({-2, -1}, rbx)
-      .build()
-      .value();
+  builder.push({0, 1}, rbx).allocate({1, 8}, bytes).deallocate({-9, -2}, bytes).pop({-2, -1}, rbx);
+}
+
+inline jitunwind::Description describe(const JitFunction& function, const std::string& name,
+                                       jitunwind::Addr personality = 0) {
+  auto builder = jitunwind::x86_64::describe(name);
+  record(function, builder);
+  return builder.personality(personality).build().value();
 }
 
 /// Describes the function by the C interface.

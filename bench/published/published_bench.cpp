@@ -2,7 +2,8 @@
 // on small pages.
 //
 //   publish/WAY/N         an item is one of N functions of four shapes. Ways: allocate (a room, and the bytes in it),
-//                         commit, register_code of other functions just afterwards, and the difference of these two
+//                         commit, register_code of other functions just afterwards, and the difference of these two.
+//                         handlers/N: with a personality routine and data; marks/N: described by marks
 //   open_segment/4096     an item is a function of a segment: the file, and the dynamic linker, in any thread
 //   lay_over/WAY/N        64 KiB of code with N functions: its file is made; the file is laid over it. An item is a
 //   file spread_calls/WAY/N    calls of N functions, each on a page of its own, in a random order. Ways are the memory:
@@ -21,6 +22,7 @@
 #include <numeric>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/describe.h"
@@ -36,20 +38,35 @@ using bench::thread_seconds;
 
 constexpr std::size_t k_functions_of_segment = CodeSegmentsOptions().functions;
 
-const Description& description_of(const bench::JitFunction& function) {
-  static std::map<std::size_t, Description> known;
-  const auto found = known.find(function.locals);
-  return found != known.end() ? found->second
-                              : known.emplace(function.locals, bench::describe(function, "jit")).first->second;
+enum class Kind { described, handlers, marks };
+constexpr std::array<const char*, 3> k_kinds{"", "/handlers", "/marks"};
+
+const Description& description_of(const bench::JitFunction& function, Kind kind = Kind::described) {
+  constexpr Addr k_personality = 0x1000;  // nobody calls it
+  static std::map<std::pair<std::size_t, Kind>, Description> known;
+  const std::pair key{function.locals, kind};
+  const auto found = known.find(key);
+  if (found != known.end()) return found->second;
+  const Addr personality = kind == Kind::handlers ? k_personality : 0;
+  return known.emplace(key, bench::describe(function, "jit", personality)).first->second;
 }
 
 enum class Part { allocate, commit, register_code, difference };
 constexpr std::array<const char*, 4> k_parts{"allocate", "commit", "register_code", "difference"};
 
-void publish(benchmark::State& state, Part part, std::size_t count) {
+void publish(benchmark::State& state, Kind kind, Part part, std::size_t count) {
   const bench::JitArena arena(count, 32);
   std::vector<CodeRoom> rooms(count);
   std::vector<Registration> registered(count);
+  x86_64::Marks marks;
+  // Passes what describes the function on, and the code.
+  const auto tell = [&](const bench::JitFunction& function, Addr start, auto put) {
+    const Addr lsda = kind == Kind::handlers ? start : 0;
+    const Code code{.start = start, .size = function.size, .name = "jit", .lsda = lsda};
+    if (kind != Kind::marks) return put(description_of(function, kind), code);
+    bench::record(function, marks);
+    put(marks, code);
+  };
   for (auto _ : state) {
     CodeSegments segments;
     std::array<double, 4> at{thread_seconds()};
@@ -59,14 +76,14 @@ void publish(benchmark::State& state, Part part, std::size_t count) {
       std::memcpy(rooms[i].writable.data(), function.code, function.size);
     }
     at[1] = thread_seconds();
-    for (std::size_t i = 0; i < count; ++i) {
-      const bench::JitFunction& function = arena.functions()[i];
-      segments.commit(description_of(function), {.start = rooms[i].start, .size = function.size}).value();
-    }
+    for (std::size_t i = 0; i < count; ++i)
+      tell(arena.functions()[i], rooms[i].start,
+           [&](auto& what, const Code& code) { segments.commit(what, code).value(); });
     at[2] = thread_seconds();
     for (std::size_t i = 0; i < count; ++i) {
       const bench::JitFunction& function = arena.functions()[i];
-      registered[i] = register_code(description_of(function), function.code, function.size).value();
+      tell(function, reinterpret_cast<std::uintptr_t>(function.code),
+           [&](auto& what, const Code& code) { registered[i] = register_code(what, code).value(); });
     }
     at[3] = thread_seconds();
     const std::array<double, 3> took{at[1] - at[0], at[2] - at[1], at[3] - at[2]};
@@ -179,7 +196,7 @@ void spread_calls(benchmark::State& state, Memory memory, std::size_t count) {
 }
 
 template <class Run>
-benchmark::internal::Benchmark* add(const std::string& row, const char* way, std::size_t count, Run run) {
+benchmark::internal::Benchmark* add(const std::string& row, const std::string& way, std::size_t count, Run run) {
   const std::string name = row + "/" + way + "/" + std::to_string(count);
   return benchmark::RegisterBenchmark(name.c_str(), run);
 }
@@ -187,10 +204,14 @@ benchmark::internal::Benchmark* add(const std::string& row, const char* way, std
 void add_benchmarks(std::size_t most) {
   for (const std::size_t count : {std::size_t{1000}, k_functions_of_segment, std::size_t{100'000}}) {
     if (count > most) continue;
-    for (const Part part : {Part::allocate, Part::commit, Part::register_code, Part::difference})
-      add("publish", k_parts[static_cast<std::size_t>(part)], count, [=](auto& state) { publish(state, part, count); })
-          ->UseManualTime()
-          ->Iterations(static_cast<std::int64_t>(std::max(std::size_t{20'000} / count, std::size_t{1})));
+    for (const Kind kind : {Kind::described, Kind::handlers, Kind::marks}) {
+      if (kind != Kind::described && count != k_functions_of_segment) continue;
+      for (const Part part : {Part::allocate, Part::commit, Part::register_code, Part::difference})
+        add("publish", (std::string(k_parts[static_cast<std::size_t>(part)]) + k_kinds[static_cast<std::size_t>(kind)]),
+            count, [=](auto& state) { publish(state, kind, part, count); })
+            ->UseManualTime()
+            ->Iterations(static_cast<std::int64_t>(std::max(std::size_t{20'000} / count, std::size_t{1})));
+    }
   }
   add("open_segment", "a function's share", k_functions_of_segment, open_segment)->UseManualTime()->Iterations(20);
   for (const std::size_t count : {std::size_t{16}, std::size_t{1024}})
