@@ -194,10 +194,10 @@ function(jitunwind_layer name)
     # These libraries get the objects: the core's archive and shared library, the shared library above that, and the
     # archive of everything.
     set(goes_to above archive)
-    if(list STREQUAL "SOURCES")
-      set(part "")
-    elseif(NOT sources)
+    if(NOT sources)
       continue()
+    elseif(list STREQUAL "SOURCES")
+      set(part "")
     elseif(list STREQUAL "SEAMS")
       set(goes_to archive)
     elseif(list STREQUAL "CORE_SEAMS")

@@ -19,11 +19,6 @@ bool is_above(Result (*function)(Arguments...) noexcept) noexcept {
   return function != nullptr;
 }
 
-/// The core's own: opens the library of the same folder, by the core's run path, or of those that the dynamic linker
-/// searches, and finds a function in it. Null: standard error has the reason, or the program is static. Not
-/// signal-safe.
-[[gnu::visibility("default")]] void* open_above(const char* function) noexcept;
-
 /// Says why a function is not called, for errors.
 inline constexpr const char* k_not_above = "libjitunwind is not loaded, or was loaded after libjitunwind-core";
 

@@ -118,7 +118,7 @@ Status MarkRecorder::judge(AddrRange code, std::string_view name) noexcept {
     const auto built = draft.build();
     if (built) return;
     const Finding& finding = built.error().decisive();
-    tell_mistake(code, name.empty() ? nullptr : std::string(name).c_str(), finding.message);
+    functions_above()->tell_mistake(code, name.empty() ? nullptr : std::string(name).c_str(), finding.message, 1);
     const auto offset = static_cast<Addr>(std::max<std::int64_t>(finding.offset, 0));
     if (refuses_mistakes())
       right = Error{finding.code, code.begin + offset, "JITUNWIND_CHECK: build() refuses what the marks say"};

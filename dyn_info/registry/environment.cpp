@@ -38,22 +38,17 @@ const char* why_not(const Status& attached) noexcept { return attached ? nullptr
 #pragma weak dlsym
 #pragma weak dlerror
 
-[[gnu::cold]] void* open_above(const char* function) noexcept {
-  if (&dlopen == nullptr) return nullptr;
-  void* const library = ::dlopen("libjitunwind.so.1", RTLD_NOW | RTLD_LOCAL);
-  void* const symbol = library ? ::dlsym(library, function) : nullptr;
-  if (symbol == nullptr) complain("libjitunwind is of no use", ::dlerror());
-  return symbol;
-}
-
 namespace {
 
 constinit const FunctionsAbove* functions_opened = nullptr;
 
+/// Opens the library of the same folder, by the core's run path, or of those that the dynamic linker searches. A static
+/// program has no dlopen().
 [[gnu::cold, gnu::noinline]] void open_functions_above() noexcept {
-  if (is_above(jitunwind_functions_above)) return;
-  void* const symbol = open_above("jitunwind_functions_above");
-  if (symbol == nullptr) return;
+  if (is_above(jitunwind_functions_above) || &dlopen == nullptr) return;
+  void* const library = ::dlopen("libjitunwind.so.1", RTLD_NOW | RTLD_LOCAL);
+  void* const symbol = library ? ::dlsym(library, "jitunwind_functions_above") : nullptr;
+  if (symbol == nullptr) return complain("libjitunwind is of no use", ::dlerror());
   const FunctionsAbove* const opened = reinterpret_cast<decltype(&jitunwind_functions_above)>(symbol)();
   if (opened->observers != &observers) return complain("libjitunwind is of no use", "it has another libjitunwind-core");
   functions_opened = opened;

@@ -15,6 +15,7 @@
 namespace jitunwind {
 
 class ObserverList;
+struct ToldLine;
 
 /// The words of JITUNWIND_CHECK, beside the topics of the log.
 inline constexpr std::uint32_t k_check_warns = 8, k_check_refuses = 16;
@@ -32,18 +33,24 @@ Status check_registrations(std::span<unw_dyn_info_t* const> batch, Behind behind
 /// known. `instructions`: their number, if there are several.
 void tell_mistake(AddrRange code, const char* name, std::string_view mistake, std::uint64_t instructions = 1) noexcept;
 
-/// Functions of libjitunwind that the registry calls if JITUNWIND_ATTACH or JITUNWIND_CHECK asks: those of
-/// observers_internal.h, and check_registrations().
+/// The lines of code that is registered next, for perf's files if they are written: adapters/perf/perf.h.
+[[gnu::visibility("default")]] Status tell_perf_lines(const AddrRange& code, std::span<const ToldLine> lines) noexcept;
+
+/// Functions of libjitunwind that its lower part calls if JITUNWIND_ATTACH or JITUNWIND_CHECK asks: those of
+/// observers_internal.h and of this header. Builders and jitunwind_jit.h call the last two, since libjitunwind-listen
+/// has both as well.
 struct FunctionsAbove {
   const ObserverList* observers;  ///< those of the core that libjitunwind is built on
   Status (*attach_gdb)() noexcept;
   const char* (*remark_on_gdb)() noexcept;
   Status (*attach_perf)() noexcept;
   Status (*check)(std::span<unw_dyn_info_t* const> batch, Behind behind) noexcept;
+  void (*tell_mistake)(AddrRange code, const char* name, std::string_view mistake, std::uint64_t instructions) noexcept;
+  Status (*tell_perf_lines)(const AddrRange& code, std::span<const ToldLine> lines) noexcept;
 };
 extern "C" JITUNWIND_ABOVE const FunctionsAbove* jitunwind_functions_above() noexcept;
 /// The functions of the libjitunwind that was linked, or that the core has opened, since one of the two variables was
 /// set when it was loaded. Null: there is none.
-const FunctionsAbove* functions_above() noexcept;
+[[gnu::visibility("default")]] const FunctionsAbove* functions_above() noexcept;
 
 }  // namespace jitunwind

@@ -1,10 +1,10 @@
 #include "jitunwind/sdk/c/process.h"
 
-#include <exception>
-#include <new>
-#include <stdexcept>
+#include <string>
 
+#include "jitunwind/dyn_info/check_procedure.h"
 #include "jitunwind/sdk/c/cursor_p.h"
+#include "jitunwind/sdk/c/register.h"
 #include "jitunwind/sdk/c/walk.h"
 #include "jitunwind/sdk/dump.h"
 #include "jitunwind/sdk/statistics.h"
@@ -22,19 +22,6 @@ ju_table_statistics table_of(const TableStatistics& table) noexcept {
 }
 
 }  // namespace
-
-ju_status tell_thrown(ju_error* into) {
-  try {
-    throw;
-  } catch (const std::bad_alloc&) {
-    return tell(into, JU_OUT_OF_MEMORY, "");
-  } catch (const std::length_error&) {  // an array is larger than any memory
-    return tell(into, JU_OUT_OF_MEMORY, "");
-  } catch (const std::exception& thrown) {
-    return tell(into, JU_UNSPECIFIED, 0, "", thrown.what());
-  }
-}
-
 }  // namespace jitunwind::c
 
 ju_status ju_statistics_get(ju_statistics* statistics, ju_error* error) {
@@ -61,6 +48,23 @@ ju_status ju_dump_registry(int fd) {
 
 void ju_set_log(uint32_t topics, int fd) { jitunwind::set_log(topics, fd); }
 int ju_log_fd(void) { return jitunwind::log_fd(); }
+
+ju_status ju_check(const ju_registration* registration, char* into, size_t room, size_t* wrong, size_t* untold) {
+  if (!into && room != 0) return JU_NULL_POINTER;
+  if (room != 0) into[0] = '\0';
+  return answer(nullptr, [&] {
+    uint64_t begin = 0;
+    if (const ju_status bad = ju_registration_range(registration, &begin, nullptr)) return bad;
+    const jitunwind::CheckReport report = jitunwind::check(*reinterpret_cast<const unw_dyn_info_t*>(registration));
+    std::string text;
+    for (const jitunwind::CheckFinding& finding : report.findings)
+      text += jitunwind::text(finding, *jitunwind::host_arch(), begin) + "\n";
+    (void)write_text(text, into, room, nullptr);
+    if (wrong) *wrong = static_cast<size_t>(report.disagreed);
+    if (untold) *untold = static_cast<size_t>(report.undecided);
+    return report.disagreed == 0 ? JU_OK : JU_CODE_DISAGREES;
+  });
+}
 
 // Functions of walks whose C++ functions give strings, which the core does without.
 

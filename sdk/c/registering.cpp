@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "jitunwind/builders/released_registration_internal.h"
-#include "jitunwind/dyn_info/check_procedure.h"
 #include "jitunwind/dyn_info/registry/locking/forkable_lock_internal.h"
 #include "jitunwind/sdk/c/describing/builder_p.h"
 #include "jitunwind/sdk/c/handles_p.h"
@@ -222,23 +221,6 @@ ju_status ju_registration_range(const ju_registration* registration, uint64_t* b
 size_t ju_registration_bytes(const ju_registration* registration) {
   if (jitunwind::c::check_registration(registration, nullptr) != JU_OK) return 0;
   return jitunwind::c::ask(registration, [](const Registration& one) { return one.bytes(); });
-}
-
-ju_status ju_check(const ju_registration* registration, char* into, size_t room, size_t* wrong, size_t* untold) {
-  if (!into && room != 0) return JU_NULL_POINTER;
-  if (room != 0) into[0] = '\0';
-  return answer(nullptr, [&] {
-    if (const ju_status bad = jitunwind::c::check_registration(registration, nullptr)) return bad;
-    const unw_dyn_info_t& info = *jitunwind::c::ask(registration, [](const Registration& one) { return one.info(); });
-    const jitunwind::CheckReport report = jitunwind::check(info);
-    std::string text;
-    for (const jitunwind::CheckFinding& finding : report.findings)
-      text += jitunwind::text(finding, *jitunwind::host_arch(), info.start_ip) + "\n";
-    (void)jitunwind::c::write_text(text, into, room, nullptr);
-    if (wrong) *wrong = static_cast<size_t>(report.disagreed);
-    if (untold) *untold = static_cast<size_t>(report.undecided);
-    return report.disagreed == 0 ? JU_OK : JU_CODE_DISAGREES;
-  });
 }
 
 // Batches.

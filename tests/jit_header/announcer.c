@@ -14,6 +14,7 @@ static void* counted_dlopen(const char* path, int how) {
 
 #include <execinfo.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@ static void* counted_dlopen(const char* path, int how) {
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <unwind.h>
 
 static void* frames[16];
 static int frames_seen;
@@ -210,13 +212,19 @@ static void use_rooms(void) {
   tell("released again", ju_jit_release(room.start, NULL));
 }
 
-static void announce_lines(void) {
+static void announce_lines(const char* library) {
   unsigned char* const code = made_code();
   static const ju_jit_line lines[] = {{0, 7}, {4, 8}};
   ju_jit_code at = JU_JIT_CODE(code, sizeof code_of_twice, "with_lines", &frame_of_twice);
   at.file = "source_of_twice.toy";
   at.lines = lines;
   at.line_count = 2;
+  if (*library != '\0') { /* else the environment attaches it */
+    int (*attach)(void*) = NULL;
+    void* const function = dlsym(dlopen(library, RTLD_NOW), "ju_attach_perf");
+    memcpy(&attach, &function, sizeof attach);
+    if (attach(NULL) != 0) abort();
+  }
   announced(made_code(), "without_lines"); /* perf's files begin with the first code */
   tell("lines", ju_jit_announce(&at, NULL, NULL));
   char path[64];
@@ -370,10 +378,51 @@ static void unload(const char* plugin) {
   announced(made_code(), "after");
 }
 
+static const unsigned char* thrown_through;
+static int is_through;
+static jmp_buf caught;
+static _Unwind_Reason_Code pass_frame(int version, _Unwind_Action actions, _Unwind_Exception_Class of,
+                                      struct _Unwind_Exception* thrown, struct _Unwind_Context* context, void* to) {
+  const size_t at = (size_t)(_Unwind_GetIP(context) - (uintptr_t)thrown_through);
+  (void)version, (void)actions, (void)of, (void)thrown, (void)to;
+  if (is_through) longjmp(caught, 1); /* in the caller of the code */
+  is_through = at < sizeof code_of_twice;
+  return _URC_NO_REASON;
+}
+static void throw_up(void) {
+  static struct _Unwind_Exception thrown;
+  (void)_Unwind_ForcedUnwind(&thrown, pass_frame, NULL);
+}
+static int has_library_of_cxx(void) {
+  FILE* const maps = fopen("/proc/self/maps", "r");
+  char line[512];
+  int found = 0;
+  if (maps == NULL) abort();
+  while (fgets(line, sizeof line, maps) != NULL) found |= strstr(line, "libstdc++") != NULL;
+  return fclose(maps), found;
+}
+/* All calls of the header, in a process to which the library must not bring that of C++. */
+static void announce_in_c(void) {
+  long (*twice)(void (*)(void), long);
+  unsigned char* const code = made_code();
+  Dl_info info;
+  announce_once();
+  announce_section();
+  move_code();
+  use_rooms();
+  announced(code, "named");
+  printf("dladdr(): %s\n", dladdr(code + 2, &info) != 0 && info.dli_sname != NULL ? info.dli_sname : "nothing");
+  memcpy(&twice, &code, sizeof twice);
+  thrown_through = code;
+  if (setjmp(caught) == 0) twice(throw_up, 21);
+  printf("thrown through: %d, libstdc++: %d\n", is_through, has_library_of_cxx());
+}
+
 int main(int argc, char** argv) {
   const char* const what = argc > 1 ? argv[1] : "once";
   const char* const path = argc > 2 ? argv[2] : "";
   if (strcmp(what, "once") == 0) announce_once();
+  if (strcmp(what, "in_c") == 0) announce_in_c();
   if (strcmp(what, "ask") == 0) ask(path), announce_once();
   if (strcmp(what, "ask_twice") == 0) ask(path), ask(argv[3]), announce_once();
   if (strcmp(what, "late") == 0) come_late(path);
@@ -384,7 +433,7 @@ int main(int argc, char** argv) {
   if (strcmp(what, "section") == 0) announce_section();
   if (strcmp(what, "move") == 0) move_code();
   if (strcmp(what, "rooms") == 0) use_rooms();
-  if (strcmp(what, "lines") == 0) announce_lines();
+  if (strcmp(what, "lines") == 0) announce_lines(path);
   if (strcmp(what, "fork") == 0) announce_in_children(path);
   if (strcmp(what, "handlers") == 0) announce_in_handlers();
   if (strcmp(what, "exec") == 0)

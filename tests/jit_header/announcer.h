@@ -13,7 +13,7 @@ static const ju_jit_mark marks_of_twice[] = {{JU_JIT_PUSH, JU_JIT_X86_64(3), 0, 
 static inline size_t section_of_twice(const void* code, uint64_t section[8]) {
   static const unsigned char cie[] = {20, 0,    0,  0, 0, 0,  0, 0, 1,    'z', 'R', 0,
                                       1,  0x78, 16, 1, 0, 12, 7, 8, 0x90, 1,   0,   0};
-  static const unsigned char program[] = {0, 0x41, 14, 16, 0x83, 2, 0x49, 14, 8}; /* no augmentation; rbx */
+  static const unsigned char program[] = {0, 0x41, 14, 16, 0x83, 2, 0x4a, 14, 8}; /* no augmentation; rbx */
   unsigned char* const bytes = (unsigned char*)section;
   const uint64_t start = (uint64_t)(uintptr_t)code, size = sizeof code_of_twice;
   const uint32_t length = 4 + 16 + sizeof program, back = sizeof cie + 4;

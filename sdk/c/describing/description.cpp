@@ -1,5 +1,8 @@
 // The result of a builder, and its properties.
 #include <algorithm>
+#include <exception>
+#include <new>
+#include <stdexcept>
 
 #include "jitunwind/builders/shapes/frame_shape.h"
 #include "jitunwind/sdk/c/describing/builder_p.h"
@@ -19,6 +22,19 @@ ju_status write_made(const ju_description* description, char* into, size_t room,
 }
 
 }  // namespace
+
+ju_status tell_thrown(ju_error* into) {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return tell(into, JU_OUT_OF_MEMORY, "");
+  } catch (const std::length_error&) {  // an array is larger than any memory
+    return tell(into, JU_OUT_OF_MEMORY, "");
+  } catch (const std::exception& thrown) {
+    return tell(into, JU_UNSPECIFIED, 0, "", thrown.what());
+  }
+}
+
 }  // namespace jitunwind::c
 
 ju_status ju_build(const ju_builder* builder, ju_description** description, ju_error* error) {
