@@ -110,7 +110,7 @@ TEST(CDescriptions, SayWhatCppSays) {
   }
 }
 
-/// The Rust crates compare their descriptions with this text: sdk/bindings/rust/jitunwind/tests/scenarios.rs.
+/// The Rust crates compare their descriptions with this text: scenarios.rs.
 TEST(CDescriptions, AreThoseOfTheCrates) {
   std::string said;
   for (std::size_t i = 0; i < examples_in_c_count; ++i) {
@@ -129,11 +129,11 @@ TEST(CDescriptions, AreThoseOfTheCrates) {
         [&](char* into, size_t room, size_t* length) { return ju_description_warnings(handle, into, room, length); });
     EXPECT_EQ(ju_description_free(handle), JU_OK);
   }
-  const std::string crate = JITUNWIND_SOURCE_DIR "/sdk/bindings/rust/jitunwind/tests/";
-  EXPECT_EQ(jitunwind::test::text_of_file(crate + "scenarios.txt"), said)
+  const std::string here = JITUNWIND_SOURCE_DIR "/tests/c_interface/";
+  EXPECT_EQ(jitunwind::test::text_of_file(here + "scenarios.txt"), said)
       << "written anew where descriptions have changed on purpose";
   // The crate has all examples, by their names.
-  const std::string scenarios = jitunwind::test::text_of_file(crate + "scenarios.rs");
+  const std::string scenarios = jitunwind::test::text_of_file(here + "scenarios.rs");
   for (std::size_t i = 0; i < examples_in_c_count; ++i)
     EXPECT_NE(scenarios.find("\"" + std::string(examples_in_c[i].name) + "\""), std::string::npos);
 }

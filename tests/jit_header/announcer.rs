@@ -1,47 +1,17 @@
 //! A JIT compiler in Rust, which has the crate in place of the header. Its first argument says what it does; it fails if
 //! a result is not the expected one. x86-64.
-use jitunwind_jit::{announce, does, look, status, Code, Frame, Known, Mark, Refusal};
-use std::os::raw::{c_int, c_long, c_void};
+mod called_code;
 
-/// `long twice(void (*watch)(void), long n)`: push rbx; mov rbx,rsi; call rdi; lea rax,[rbx+rbx]; pop rbx; ret
-const TWICE: [u8; 12] = [0x53, 0x48, 0x89, 0xf3, 0xff, 0xd7, 0x48, 0x8d, 0x04, 0x1b, 0x5b, 0xc3];
+use called_code::{announced, frame, goes_on, made, told, TWICE};
+use jitunwind_jit::{does, look, status, Frame, Mark};
+use std::os::raw::c_int;
 
 extern "C" {
-    fn mmap(at: *mut c_void, size: usize, access: c_int, kind: c_int, file: c_int, offset: c_long) -> *mut c_void;
-    fn backtrace(into: *mut *mut c_void, count: c_int) -> c_int;
     fn fork() -> c_int;
     fn waitpid(child: c_int, status: *mut c_int, options: c_int) -> c_int;
     fn _exit(status: c_int) -> !;
 }
 
-fn made() -> *const u8 {
-    unsafe {
-        let memory = mmap(std::ptr::null_mut(), 4096, 7, 0x22, -1, 0).cast::<u8>();
-        memory.copy_from_nonoverlapping(TWICE.as_ptr(), TWICE.len());
-        memory
-    }
-}
-
-static mut SEEN: c_int = 0;
-extern "C" fn watch() {
-    let mut frames = [std::ptr::null_mut(); 16];
-    unsafe { SEEN = backtrace(frames.as_mut_ptr(), 16) };
-}
-fn goes_on(code: *const u8) -> bool {
-    let twice: extern "C" fn(extern "C" fn(), c_long) -> c_long = unsafe { std::mem::transmute(code) };
-    assert_eq!(twice(watch, 21), 42);
-    unsafe { SEEN > 2 }
-}
-
-fn frame() -> Frame {
-    Frame::of_many(&[Mark::reg(does::PUSH, 1, 3), Mark::reg(does::POP, -1, 3)])
-}
-fn told(code: *const u8, size: usize, frame: &Frame) -> Result<Known, Refusal> {
-    unsafe { announce(&Code::new(code, size, "twice", frame)) }
-}
-fn announced(code: *const u8) -> Result<Known, i32> {
-    told(code, TWICE.len(), &frame()).map_err(|why| why.code)
-}
 fn refusal(path: &str) -> i32 {
     look(Some(path)).unwrap_err().code
 }

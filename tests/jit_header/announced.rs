@@ -1,14 +1,12 @@
 //! Programs that are not linked to the library, in every way of finding it. Each test runs this program again.
-use jitunwind_jit::{announce, does, keep, look, status, wanted, Code, Frame, Known, Mark};
-use std::os::raw::{c_char, c_int, c_long, c_void};
+mod called_code;
+
+use called_code::{announced, frame, goes_on, made};
+use jitunwind_jit::{announce, keep, look, status, wanted, Code};
+use std::os::raw::{c_char, c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-/// `long twice(void (*watch)(void), long n)`: push rbx; mov rbx,rsi; call rdi; lea rax,[rbx+rbx]; pop rbx; ret
-const TWICE: [u8; 12] = [0x53, 0x48, 0x89, 0xf3, 0xff, 0xd7, 0x48, 0x8d, 0x04, 0x1b, 0x5b, 0xc3];
-
 extern "C" {
-    fn mmap(at: *mut c_void, size: usize, access: c_int, kind: c_int, file: c_int, offset: c_long) -> *mut c_void;
-    fn backtrace(into: *mut *mut c_void, count: c_int) -> c_int;
     fn dlsym(object: *mut c_void, name: *const c_char) -> *mut c_void;
 }
 
@@ -20,34 +18,6 @@ extern "C" fn dlopen(file: *const c_char, flags: c_int) -> *mut c_void {
     let next = unsafe { dlsym(-1isize as *mut c_void, b"dlopen\0".as_ptr().cast()) };
     let next: extern "C" fn(*const c_char, c_int) -> *mut c_void = unsafe { std::mem::transmute(next) };
     next(file, flags)
-}
-
-static mut SEEN: c_int = 0;
-extern "C" fn watch() {
-    let mut frames = [std::ptr::null_mut(); 16];
-    unsafe { SEEN = backtrace(frames.as_mut_ptr(), 16) };
-}
-
-fn made() -> *const u8 {
-    unsafe {
-        let memory = mmap(std::ptr::null_mut(), 4096, 7, 0x22, -1, 0).cast::<u8>();
-        memory.copy_from_nonoverlapping(TWICE.as_ptr(), TWICE.len());
-        memory
-    }
-}
-
-fn goes_on(code: *const u8) -> bool {
-    let twice: extern "C" fn(extern "C" fn(), c_long) -> c_long = unsafe { std::mem::transmute(code) };
-    assert_eq!(twice(watch, 21), 42);
-    unsafe { SEEN > 2 }
-}
-
-fn frame() -> Frame {
-    Frame::of_many(&[Mark::reg(does::PUSH, 1, 3), Mark::reg(does::POP, -1, 3)])
-}
-
-fn announced(code: *const u8) -> Result<Known, i32> {
-    unsafe { announce(&Code::new(code, TWICE.len(), "twice", &frame())) }.map_err(|why| why.code)
 }
 
 fn library() -> String {
