@@ -155,7 +155,7 @@ class FrameHandler {
   struct Function {
     virtual ~Function() = default;
     virtual FrameDecision call(const PassedFrame& frame) const = 0;
-    std::size_t users = 1;  // atomic access in frame_handler.cpp alone: <atomic> takes long to compile
+    std::size_t users = 1;  // atomic access in handler_draft.cpp alone: <atomic> takes long to compile
   };
   template <class F>
   struct Of final : Function {

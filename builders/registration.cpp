@@ -9,7 +9,7 @@
 #include "jitunwind/builders/draft/handler_draft_p.h"
 #include "jitunwind/builders/draft/mark_recorder.h"
 #include "jitunwind/builders/released_registration_internal.h"
-#include "jitunwind/builders/shapes/row_table_p.h"
+#include "jitunwind/builders/shapes/shape_pool_p.h"
 #include "jitunwind/unwind_core/arch/arch.h"
 #include "jitunwind/unwind_core/heap_internal.h"
 

@@ -13,7 +13,7 @@
 #include "jitunwind/dyn_info/directives/directive_run_internal.h"
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/own_fde_internal.h"
-#include "jitunwind/dyn_info/procedure_rows_p.h"
+#include "jitunwind/dyn_info/procedure_rows_internal.h"
 #include "jitunwind/dyn_info/registry/observers_internal.h"
 #include "jitunwind/dyn_info/registry/registry_state_p.h"
 #include "jitunwind/unwind_core/address_space.h"

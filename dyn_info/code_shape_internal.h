@@ -8,7 +8,7 @@
 
 #include "jitunwind/dyn_info/registry/derived_records_internal.h"
 #include "jitunwind/dyn_info/registry/registry.h"
-#include "jitunwind/unwind_core/kept/code_shapes_internal.h"
+#include "jitunwind/unwind_core/kept/compact_row_internal.h"
 
 namespace jitunwind {
 

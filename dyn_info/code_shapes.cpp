@@ -10,7 +10,7 @@
 #include "jitunwind/dyn_info/code_shape_internal.h"
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/own_fde_internal.h"
-#include "jitunwind/dyn_info/procedure_rows_p.h"
+#include "jitunwind/dyn_info/procedure_rows_internal.h"
 #include "jitunwind/dyn_info/registry/index/registered_span_internal.h"
 #include "jitunwind/unwind_core/arch/arch.h"
 #include "jitunwind/unwind_core/hash.h"

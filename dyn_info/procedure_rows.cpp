@@ -1,4 +1,3 @@
-#include "jitunwind/dyn_info/procedure_rows_p.h"
 
 #include <algorithm>
 #include <array>
@@ -9,9 +8,9 @@
 #include "jitunwind/dyn_info/directives/directive_run_internal.h"
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/own_fde_internal.h"
+#include "jitunwind/dyn_info/procedure_rows_internal.h"
 #include "jitunwind/dyn_info/registry/index/registered_span_internal.h"
 #include "jitunwind/dyn_info/registry/registry.h"
-#include "jitunwind/dyn_info/row_listener_internal.h"
 #include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/memory/local.h"
 #include "jitunwind/unwind_core/memory/raw_access_internal.h"

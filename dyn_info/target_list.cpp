@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "jitunwind/dyn_info/list_walk_p.h"
-#include "jitunwind/dyn_info/procedure_rows_p.h"
+#include "jitunwind/dyn_info/procedure_rows_internal.h"
 #include "jitunwind/unwind_core/byte_reader.h"
 #include "jitunwind/unwind_core/page_internal.h"
 

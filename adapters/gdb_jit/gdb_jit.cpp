@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "jitunwind/adapters/gdb_jit/code_files_p.h"
-#include "jitunwind/adapters/gdb_jit/stop_budget_p.h"
+#include "jitunwind/adapters/gdb_jit/jit_interface_p.h"
 #include "jitunwind/dyn_info/registry/observers_internal.h"
 #include "jitunwind/sdk/c/answer_internal.h"
 #include "jitunwind/sdk/c/process.h"

@@ -16,8 +16,8 @@
 #include "jitunwind/unwind_core/image/dynamic_object_internal.h"
 #include "jitunwind/unwind_core/memory/own/mapped_internal.h"
 #include "jitunwind/unwind_core/memory/raw_access_internal.h"
-#include "jitunwind/unwind_core/modules/loaded_object_internal.h"
 #include "jitunwind/unwind_core/modules/local_modules.h"
+#include "jitunwind/unwind_core/modules/object_list_internal.h"
 #include "jitunwind/unwind_core/page_internal.h"
 namespace jitunwind {
 namespace {

@@ -10,7 +10,7 @@
 #include <span>
 
 #include "jitunwind/adapters/gdb_jit/jit_interface_p.h"
-#include "jitunwind/dyn_info/registry/locking/writer_lock_internal.h"
+#include "jitunwind/dyn_info/registry/locking/forkable_lock_internal.h"
 #include "jitunwind/sdk/dialects/gdb_list.h"
 #include "jitunwind/unwind_core/address.h"
 #include "jitunwind/unwind_core/image/module_files_internal.h"

@@ -1,4 +1,4 @@
-#include "jitunwind/adapters/system_unwinder/lookups_p.h"
+#include "jitunwind/adapters/system_unwinder/frames/registered_fde_p.h"
 
 #include <array>
 #include <atomic>

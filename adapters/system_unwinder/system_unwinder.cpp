@@ -5,7 +5,7 @@
 #include "jitunwind/adapters/system_unwinder/find_fde/jump_slots_p.h"
 #include "jitunwind/adapters/system_unwinder/find_fde/next_definition_p.h"
 #include "jitunwind/adapters/system_unwinder/frames/frame_tables_p.h"
-#include "jitunwind/adapters/system_unwinder/lookups_p.h"
+#include "jitunwind/adapters/system_unwinder/frames/registered_fde_p.h"
 #include "jitunwind/dyn_info/registry/observers_internal.h"
 #include "jitunwind/dyn_info/registry/registry_internal.h"
 #include "jitunwind/sdk/local_space.h"

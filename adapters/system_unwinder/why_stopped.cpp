@@ -4,7 +4,6 @@
 #include <cstdio>
 
 #include "jitunwind/adapters/system_unwinder/frames/registered_fde_p.h"
-#include "jitunwind/adapters/system_unwinder/lookups_p.h"
 #include "jitunwind/adapters/system_unwinder/system_unwinder.h"
 #include "jitunwind/builders/frame_personality_internal.h"
 #include "jitunwind/dyn_info/registry/registry.h"

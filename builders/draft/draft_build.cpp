@@ -3,10 +3,7 @@
 #include <iterator>
 #include <set>
 
-#include "jitunwind/builders/draft/draft_layout_p.h"
 #include "jitunwind/builders/draft/draft_record_p.h"
-#include "jitunwind/builders/draft/idiom_check_p.h"
-#include "jitunwind/builders/shapes/row_table_p.h"
 #include "jitunwind/builders/shapes/shape_pool_p.h"
 #include "jitunwind/dyn_info/directives/directive_run_internal.h"
 #include "jitunwind/unwind_core/sort_by_internal.h"

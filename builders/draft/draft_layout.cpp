@@ -1,4 +1,3 @@
-#include "jitunwind/builders/draft/draft_layout_p.h"
 
 #include <algorithm>
 #include <cinttypes>

@@ -1,8 +1,7 @@
 #include <algorithm>
 
 #include "jitunwind/builders/draft/draft_record_p.h"
-#include "jitunwind/builders/draft/entry_state_p.h"
-#include "jitunwind/builders/shapes/region_list_p.h"
+#include "jitunwind/builders/shapes/shape_lists_p.h"
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/unwind_core/rows/row_text.h"
 

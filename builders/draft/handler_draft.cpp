@@ -1,9 +1,11 @@
 #include "jitunwind/builders/draft/handler_draft_p.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "jitunwind/builders/draft/draft_record_p.h"
+#include "jitunwind/builders/frame_handler.h"
 #include "jitunwind/builders/frame_personality_internal.h"
 #include "jitunwind/unwind_core/emit/byte_writer.h"
 
@@ -11,6 +13,19 @@
 extern "C" int __gxx_personality_v0(...);
 
 namespace jitunwind {
+
+FrameDecision& FrameDecision::with(RegNum dwarf, std::uint64_t value) {
+  registers_.push_back({dwarf, value});
+  return *this;
+}
+
+FrameHandler::FrameHandler(const FrameHandler& other) noexcept : function_(other.function_) {
+  if (function_) std::atomic_ref(function_->users).fetch_add(1, std::memory_order_relaxed);
+}
+
+FrameHandler::~FrameHandler() {
+  if (function_ && std::atomic_ref(function_->users).fetch_sub(1, std::memory_order_acq_rel) == 1) delete function_;
+}
 
 Addr ProcedureHandlers::lsda() const noexcept {
   return frame_handler ? reinterpret_cast<std::uintptr_t>(&frame_handler)

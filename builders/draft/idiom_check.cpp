@@ -1,5 +1,4 @@
 #include "jitunwind/builders/draft/draft_record_p.h"
-#include "jitunwind/builders/draft/idiom_check_p.h"
 
 #include <algorithm>
 #include <cstdint>

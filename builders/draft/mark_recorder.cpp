@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "jitunwind/builders/draft/draft_record_p.h"
-#include "jitunwind/builders/draft/entry_state_p.h"
 #include "jitunwind/dyn_info/directives/region_list_internal.h"
 #include "jitunwind/dyn_info/registry/registration_checks_internal.h"
 #include "jitunwind/unwind_core/heap_internal.h"

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "jitunwind/builders/draft/draft_record_p.h"
-#include "jitunwind/builders/draft/entry_state_p.h"
 
 namespace jitunwind {
 namespace {

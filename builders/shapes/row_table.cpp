@@ -1,4 +1,4 @@
-#include "jitunwind/builders/shapes/row_table_p.h"
+#include "jitunwind/builders/shapes/shape_pool_p.h"
 
 #include <cstring>
 

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <span>
 
-#include "jitunwind/dyn_info/registry/locking/writer_lock_internal.h"
+#include "jitunwind/dyn_info/registry/locking/forkable_lock_internal.h"
 #include "jitunwind/dyn_info/registry/observers.h"
 #include "jitunwind/unwind_core/address.h"
 #include "jitunwind/unwind_core/error.h"

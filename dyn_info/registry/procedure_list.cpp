@@ -1,4 +1,4 @@
-#include "jitunwind/dyn_info/registry/procedure_list_p.h"
+#include "jitunwind/dyn_info/registry/registry_state_p.h"
 
 #include "jitunwind/dyn_info/list_changes_p.h"
 #include "jitunwind/unwind_core/uncancelled_internal.h"
@@ -55,7 +55,6 @@ asm(".set .Ljitunwind_layout, " JITUNWIND_TEXT(JITUNWIND_LAYOUT) R"(
 )");
 
 namespace jitunwind {
-
 namespace {
 
 static_assert(sizeof(unw_dyn_info_t) == (JITUNWIND_LAYOUT == 1 ? 80 : 72) && sizeof(unw_word_t) == 8 &&

@@ -1,4 +1,4 @@
-#include "jitunwind/dyn_info/registry/retired_batches_p.h"
+#include "jitunwind/dyn_info/registry/take_out_p.h"
 
 namespace jitunwind {
 

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "jitunwind/dyn_info/check_procedure.h"
-#include "jitunwind/sdk/c/cursor_p.h"
+#include "jitunwind/sdk/c/handles_p.h"
 #include "jitunwind/sdk/c/register.h"
 #include "jitunwind/sdk/c/walk.h"
 #include "jitunwind/sdk/dump.h"

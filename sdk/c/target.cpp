@@ -1,7 +1,7 @@
 #include "jitunwind/sdk/target.h"
 
-#include "jitunwind/sdk/c/cursor_p.h"
 #include "jitunwind/sdk/c/describing/builder_p.h"
+#include "jitunwind/sdk/c/handles_p.h"
 #include "jitunwind/sdk/c/target.h"
 
 using jitunwind::Target;

@@ -3,8 +3,8 @@
 #include <chrono>
 #include <utility>
 
-#include "jitunwind/sdk/c/cursor_p.h"
 #include "jitunwind/sdk/c/describing/builder_p.h"
+#include "jitunwind/sdk/c/handles_p.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/sdk/walk_thread.h"
 #include "jitunwind/unwind_core/walk/address_walk_internal.h"

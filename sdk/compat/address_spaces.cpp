@@ -10,7 +10,6 @@
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/sdk/compat/callback_space_p.h"
 #include "jitunwind/sdk/compat/target_p.h"
-#include "jitunwind/sdk/compat/target_registers_p.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/heap_internal.h"
 #include "jitunwind/unwind_core/memory/local.h"

@@ -11,7 +11,6 @@
 
 #include "jitunwind/sdk/compat/callback_space_p.h"
 #include "jitunwind/sdk/compat/target_p.h"
-#include "jitunwind/sdk/compat/target_registers_p.h"
 #include "jitunwind/unwind_core/emit/row_state.h"
 #include "jitunwind/unwind_core/memory/small_stack_internal.h"
 #include "jitunwind/unwind_core/rows/dwarf_constants_internal.h"

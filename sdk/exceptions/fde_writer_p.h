@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "jitunwind/dyn_info/row_listener_internal.h"
+#include "jitunwind/dyn_info/procedure_rows_internal.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/emit/eh_frame.h"
 

@@ -10,8 +10,8 @@
 #include "jitunwind/unwind_core/memory/bytes.h"
 #include "jitunwind/unwind_core/memory/process.h"
 #include "jitunwind/unwind_core/targets/core_file_internal.h"
-#include "jitunwind/unwind_core/targets/file_backed_internal.h"
 #include "jitunwind/unwind_core/targets/process_folder_internal.h"
+#include "jitunwind/unwind_core/targets/target_files_internal.h"
 #include "jitunwind/unwind_core/targets/threads/traced_threads_internal.h"
 
 namespace jitunwind {

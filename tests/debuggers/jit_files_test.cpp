@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "jitunwind/adapters/gdb_jit/gdb_jit.h"
-#include "jitunwind/adapters/gdb_jit/stop_budget_p.h"
+#include "jitunwind/adapters/gdb_jit/jit_interface_p.h"
 #include "tests/debuggers/read_files.h"
 
 namespace {

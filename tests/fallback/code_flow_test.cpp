@@ -10,7 +10,7 @@
 #include <sstream>
 #include <vector>
 
-#include "jitunwind/adapters/testing/instruction_p.h"
+#include "jitunwind/adapters/testing/single_step_p.h"
 #include "jitunwind/unwind_core/memory/local.h"
 #include "jitunwind/unwind_core/modules/local_modules.h"
 #include "jitunwind/unwind_core/rows/row_text.h"

@@ -14,7 +14,7 @@
 #include <sstream>
 #include <string>
 
-#include "jitunwind/unwind_core/arch/instruction_p.h"
+#include "jitunwind/unwind_core/arch/arch_p.h"
 #include "tests/support/texts.h"
 
 namespace jitunwind::test {

@@ -7,7 +7,6 @@
 #include <sstream>
 #include <string>
 
-#include "jitunwind/adapters/testing/instruction_p.h"
 #include "jitunwind/adapters/testing/single_step_p.h"
 #include "jitunwind/unwind_core/memory/local.h"
 #include "jitunwind/unwind_core/modules/local_modules.h"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "jitunwind/unwind_core/targets/core_file_internal.h"
-#include "jitunwind/unwind_core/targets/file_backed_internal.h"
+#include "jitunwind/unwind_core/targets/target_files_internal.h"
 #include "tests/fuzz/walk_target.h"
 
 using namespace jitunwind;

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "jitunwind/unwind_core/address_space.h"
-#include "jitunwind/unwind_core/arch/instruction_p.h"
+#include "jitunwind/unwind_core/arch/arch_p.h"
 #include "jitunwind/unwind_core/no_modules.h"
 #include "jitunwind/unwind_core/rows/apply_row.h"
 #include "jitunwind/unwind_core/sources/sources.h"

@@ -12,7 +12,6 @@
 #include <sstream>
 
 #include "jitunwind/sdk/jitstack/check/check_output_p.h"
-#include "jitunwind/sdk/jitstack/check/described_code_p.h"
 #include "jitunwind/unwind_core/check/check.h"
 #include "tests/jitstack/jitstack_runs.h"
 #include "tests/jitstack/json_keys.h"

@@ -17,7 +17,6 @@
 #include "jitunwind/adapters/asmjit/asmjit_access_p.h"
 #include "jitunwind/adapters/asmjit/asmjit_runtime.h"
 #include "jitunwind/adapters/asmjit/derivation/frame_analysis_p.h"
-#include "jitunwind/adapters/testing/instruction_p.h"
 #include "jitunwind/adapters/testing/single_step_p.h"
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "tests/asmjit/idiom_programs.h"

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "jitunwind/sdk/jitstack/check/described_code_p.h"
+#include "jitunwind/sdk/jitstack/check/check_output_p.h"
 #include "jitunwind/unwind_core/check/check.h"
 #include "jitunwind/unwind_core/rows/row_text.h"
 #include "tests/support/command.h"

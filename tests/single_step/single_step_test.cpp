@@ -8,7 +8,6 @@
 
 #include <csignal>
 
-#include "jitunwind/adapters/testing/instruction_p.h"
 #include "tests/support/text_rows.h"
 
 extern "C" {

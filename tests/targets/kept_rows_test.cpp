@@ -10,7 +10,7 @@
 
 #include "jitunwind/adapters/gdb_jit/gdb_jit.h"
 #include "jitunwind/adapters/gdb_jit/jit_interface_p.h"
-#include "jitunwind/dyn_info/registry/procedure_list_p.h"
+#include "jitunwind/dyn_info/registry/registry_state_p.h"
 #include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/trace/counters.h"
 #include "tests/support/command.h"

@@ -1,6 +1,6 @@
 // A library with its own copy of our library, and a procedure in that copy's list.
 #include "tests/targets/target_plugin.h"
-#include "jitunwind/dyn_info/registry/procedure_list_p.h"
+#include "jitunwind/dyn_info/registry/registry_state_p.h"
 #include "tests/support/jit_frame.h"
 
 /// Only the file's symbol table names this function.

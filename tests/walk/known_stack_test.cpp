@@ -15,8 +15,8 @@
 #include <thread>
 
 #include "jitunwind/sdk/walk.h"
-#include "jitunwind/unwind_core/modules/loaded_object_internal.h"
 #include "jitunwind/unwind_core/modules/local_modules.h"
+#include "jitunwind/unwind_core/modules/object_list_internal.h"
 #include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/walk/context.h"
 

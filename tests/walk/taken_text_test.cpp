@@ -14,7 +14,7 @@
 #include "jitunwind/sdk/walk.h"
 #include "jitunwind/unwind_core/memory/copied.h"
 #include "jitunwind/unwind_core/memory/local.h"
-#include "jitunwind/unwind_core/modules/loaded_object_internal.h"
+#include "jitunwind/unwind_core/modules/object_list_internal.h"
 #include "jitunwind/unwind_core/page_internal.h"
 
 extern "C" {

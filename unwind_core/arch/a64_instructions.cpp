@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "jitunwind/unwind_core/arch/a64_encoding_p.h"
-#include "jitunwind/unwind_core/arch/instruction_p.h"
+#include "jitunwind/unwind_core/arch/arch_p.h"
 #include "jitunwind/unwind_core/byte_reader.h"
 
 namespace jitunwind::arch {

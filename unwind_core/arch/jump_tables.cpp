@@ -10,7 +10,7 @@
 
 #include "jitunwind/unwind_core/arch/a64_encoding_p.h"
 #include "jitunwind/unwind_core/arch/instruction.h"
-#include "jitunwind/unwind_core/arch/instruction_p.h"
+#include "jitunwind/unwind_core/arch/arch_p.h"
 #include "jitunwind/unwind_core/arch/x86_encoding_p.h"
 #include "jitunwind/unwind_core/byte_reader.h"
 

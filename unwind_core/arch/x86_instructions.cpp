@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "jitunwind/unwind_core/arch/instruction_p.h"
+#include "jitunwind/unwind_core/arch/arch_p.h"
 #include "jitunwind/unwind_core/arch/x86_encoding_p.h"
 
 namespace jitunwind::arch {

@@ -13,7 +13,6 @@
 #include "jitunwind/unwind_core/hash.h"
 #include "jitunwind/unwind_core/kept/caller_rule_p.h"
 #include "jitunwind/unwind_core/kept/code_changes_internal.h"
-#include "jitunwind/unwind_core/kept/code_shapes_internal.h"
 #include "jitunwind/unwind_core/kept/code_table_p.h"
 #include "jitunwind/unwind_core/kept/compact_row_internal.h"
 #include "jitunwind/unwind_core/kept/rule_place.h"

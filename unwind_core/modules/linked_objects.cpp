@@ -12,7 +12,7 @@
 #include <optional>
 
 #include "jitunwind/unwind_core/memory/local.h"
-#include "jitunwind/unwind_core/modules/loaded_object_internal.h"
+#include "jitunwind/unwind_core/modules/object_list_internal.h"
 #include "jitunwind/unwind_core/page_internal.h"
 
 namespace jitunwind {

@@ -1,4 +1,4 @@
-#include "jitunwind/unwind_core/modules/loaded_functions_internal.h"
+#include "jitunwind/unwind_core/modules/object_list_internal.h"
 
 #include <link.h>
 
@@ -11,8 +11,6 @@
 #include "jitunwind/unwind_core/image/dynamic_object_internal.h"
 #include "jitunwind/unwind_core/memory/local.h"
 #include "jitunwind/unwind_core/memory/raw_access_internal.h"
-#include "jitunwind/unwind_core/modules/linker_state_p.h"
-#include "jitunwind/unwind_core/modules/loaded_object_internal.h"
 #include "jitunwind/unwind_core/modules/local_modules_p.h"
 
 namespace jitunwind {

@@ -1,4 +1,4 @@
-#include "jitunwind/unwind_core/modules/loaded_object_internal.h"
+#include "jitunwind/unwind_core/modules/object_list_internal.h"
 
 #include <elf.h>
 #include <link.h>

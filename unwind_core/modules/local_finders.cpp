@@ -10,9 +10,9 @@
 
 #include "jitunwind/unwind_core/memory/copied.h"
 #include "jitunwind/unwind_core/modules/file_sections_p.h"
-#include "jitunwind/unwind_core/modules/loaded_object_internal.h"
 #include "jitunwind/unwind_core/modules/local_modules.h"
 #include "jitunwind/unwind_core/modules/local_modules_p.h"
+#include "jitunwind/unwind_core/modules/object_list_internal.h"
 #include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/row_source.h"
 

@@ -8,7 +8,6 @@
 #include <span>
 
 #include "jitunwind/unwind_core/errno_keeper_internal.h"
-#include "jitunwind/unwind_core/modules/linker_state_p.h"
 #include "jitunwind/unwind_core/modules/local_modules_p.h"
 #include "jitunwind/unwind_core/uncancelled_internal.h"
 

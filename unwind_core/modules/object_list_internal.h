@@ -1,9 +1,15 @@
 // The objects of this process as the dynamic linker lists them.
 #pragma once
 
+#include <link.h>
+
 #include <cstdint>
+#include <span>
+#include <string_view>
 
 #include "jitunwind/unwind_core/address.h"
+#include "jitunwind/unwind_core/memory/memory.h"
+#include "jitunwind/unwind_core/module.h"
 
 namespace jitunwind {
 
@@ -65,4 +71,60 @@ bool while_they_stay(const ListVersion& expected, Action action) noexcept {
       expected, [](void* of) { (*static_cast<Action*>(of))(); }, &action);
 }
 
+// A loaded ELF object as the dynamic linker tells of it, and what its program headers say.
+
+struct LoadedObject {
+  Addr bias = 0;
+  const char* name = "";
+  std::span<const ElfW(Phdr)> headers{};
+};
+
+/// An object as dl_iterate_phdr() tells of it.
+LoadedObject listed_object(const dl_phdr_info& info) noexcept;
+
+/// The bytes of this process in `range`.
+SectionBytes bytes_of(AddrRange range) noexcept;
+
+/// The loader calls the main program "".
+[[gnu::visibility("default")]] const char* path_of(const char* name) noexcept;
+
+/// The program headers of an object. The kernel tells where those of the main program are. Any other has an ELF header,
+/// which linkers put at the start of the first segment. Empty when it is not there.
+std::span<const ElfW(Phdr)> headers_of(AddrRange map, MemoryWindow& window) noexcept;
+
+/// False when none of the segments covers `at`.
+bool read_module(const LoadedObject& object, Addr at, Module& out) noexcept;
+
+/// The build id of an object of this process whose first page is at `begin`. A build id that is not on that page, where
+/// linkers put it, or cannot be read there, counts as none.
+std::span<const std::byte> build_id_of(const LoadedObject& object, Addr begin, MemoryWindow& window) noexcept;
+
+/// Has the module's build id, unless it is too long.
+void keep_build_id(std::span<const std::byte> id, Module& module) noexcept;
+
+/// The module that covers `at`, if the dynamic linker never unloads it: what is known of its code holds until the
+/// process ends. It is described for good, `text` by its first executable segment. Null: there is none, or it was not
+/// looked at yet. O(log n), thread-safe, signal-safe.
+[[gnu::visibility("default")]] const Module* find_lasting_module(Addr at) noexcept;
+
 }  // namespace jitunwind
+
+#pragma GCC visibility push(default)
+namespace jitunwind {
+
+/// A function by its address, null for none.
+struct LoadedFunction {
+  void* function = nullptr;
+  const void* object = nullptr;  ///< the linker's name for what it is of; null: that stays loaded
+};
+
+/// The function of the object whose memory `at` is in. Signal-safe.
+LoadedFunction find_function_around(Addr at, std::string_view name) noexcept;
+/// The function of the library of that file name, or else of the first object that was loaded after the one around
+/// `at`. Signal-safe.
+LoadedFunction find_function_behind(Addr at, std::string_view library, std::string_view name) noexcept;
+/// Whether a search would find it again where it was. Signal-safe.
+bool is_still_loaded(const LoadedFunction& found, std::string_view name) noexcept;
+
+}  // namespace jitunwind
+#pragma GCC visibility pop

@@ -10,7 +10,6 @@
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/errno_keeper_internal.h"
 #include "jitunwind/unwind_core/image/dynamic_object_internal.h"
-#include "jitunwind/unwind_core/modules/loaded_object_internal.h"
 #include "jitunwind/unwind_core/modules/local_modules.h"
 #include "jitunwind/unwind_core/modules/object_list_internal.h"
 #include "jitunwind/unwind_core/page_internal.h"

@@ -16,7 +16,6 @@
 
 #include "jitunwind/adapters/system_unwinder/find_fde/next_definition_p.h"
 #include "jitunwind/adapters/system_unwinder/frames/registered_fde_p.h"
-#include "jitunwind/adapters/system_unwinder/lookups_p.h"
 #include "jitunwind/unwind_core/modules/object_list_internal.h"
 
 namespace jitunwind {

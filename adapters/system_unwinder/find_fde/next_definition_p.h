@@ -6,7 +6,6 @@
 #include <type_traits>
 
 #include "jitunwind/adapters/system_unwinder/frames/registered_fde_p.h"
-#include "jitunwind/adapters/system_unwinder/lookups_p.h"
 #include "jitunwind/dyn_info/registry/index/registered_span_internal.h"
 
 namespace jitunwind {

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "jitunwind/adapters/system_unwinder/frames/registered_fde_p.h"
-#include "jitunwind/adapters/system_unwinder/lookups_p.h"
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/registry/observers_internal.h"
 #include "jitunwind/dyn_info/registry/registry_internal.h"

@@ -4,7 +4,6 @@
 #include <optional>
 #include <utility>
 
-#include "jitunwind/adapters/system_unwinder/lookups_p.h"
 #include "jitunwind/builders/shapes/procedure_of_fde_internal.h"
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/dyn_info/own_fde_internal.h"

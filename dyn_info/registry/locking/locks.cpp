@@ -5,7 +5,6 @@
 #include <bit>
 
 #include "jitunwind/dyn_info/registry/locking/forkable_lock_internal.h"
-#include "jitunwind/dyn_info/registry/locking/writer_lock_internal.h"
 #include "jitunwind/unwind_core/errno_keeper_internal.h"
 
 namespace jitunwind {

@@ -4,11 +4,9 @@
 
 #include <algorithm>
 
-#include "jitunwind/dyn_info/registry/locking/stack_evidence_p.h"
 #include "jitunwind/dyn_info/registry/registry_state_p.h"
 
 namespace jitunwind {
-
 namespace {
 
 constinit thread_local ReaderSlot* own_slot = nullptr;

@@ -1,4 +1,4 @@
-#include "jitunwind/dyn_info/registry/locking/stack_evidence_p.h"
+#include "jitunwind/dyn_info/registry/locking/reader_slots_p.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -20,7 +20,6 @@
 #include "jitunwind/unwind_core/uncancelled_internal.h"
 
 namespace jitunwind {
-
 namespace {
 
 constexpr std::string_view k_of_this_process = "/proc/self/task/";

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "jitunwind/sdk/compat/target_registers_p.h"
+#include "jitunwind/sdk/compat/target_p.h"
 #include "jitunwind/sdk/compat/targets/core_segment_p.h"
 #include "jitunwind/sdk/compat/targets/target_answers_p.h"
 #include "jitunwind/unwind_core/memory/own/mapped_internal.h"

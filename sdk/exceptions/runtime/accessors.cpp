@@ -6,7 +6,7 @@
 
 #include "jitunwind/dyn_info/registry/registry_internal.h"
 #include "jitunwind/sdk/exceptions/runtime/unwind_frame_p.h"
-#include "jitunwind/unwind_core/modules/loaded_functions_internal.h"
+#include "jitunwind/unwind_core/modules/object_list_internal.h"
 
 namespace jitunwind::eh {
 namespace {
@@ -167,8 +167,8 @@ void* _Unwind_FindEnclosingFunction(void* pc) {
   ProcedureInfo info;
   const Found found = space.find_procedure(lookup, info);
   if (found && *found) return pointer_to(info.range.begin);
-  // libgcc_s may know frames that were registered with it alone. The probe (adapters/system_unwinder/lookups_p.h) also
-  // expects this call.
+  // libgcc_s may know frames that were registered with it alone. The probe also expects this call:
+  // adapters/system_unwinder/frames/registered_fde_p.h.
   Bases bases{};
   const bool known = &_Unwind_Find_FDE && _Unwind_Find_FDE(static_cast<char*>(pc) - 1, &bases);
   return known ? bases.function : nullptr;

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "jitunwind/sdk/jitstack/check/check_output_p.h"
-#include "jitunwind/sdk/jitstack/check/described_code_p.h"
 #include "jitunwind/sdk/jitstack/stacks_p.h"
 #include "jitunwind/unwind_core/arch/instruction.h"
 

@@ -1,4 +1,4 @@
-#include "jitunwind/sdk/jitstack/check/described_code_p.h"
+#include "jitunwind/sdk/jitstack/check/check_output_p.h"
 
 #include <algorithm>
 #include <optional>

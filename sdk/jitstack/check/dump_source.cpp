@@ -11,7 +11,7 @@
 
 #include "jitunwind/sdk/dialects/frames/dumped_frames.h"
 #include "jitunwind/sdk/dialects/jitdump.h"
-#include "jitunwind/sdk/jitstack/check/described_code_p.h"
+#include "jitunwind/sdk/jitstack/check/check_output_p.h"
 #include "jitunwind/sdk/jitstack/stacks_p.h"
 #include "jitunwind/sdk/targets/target_impl_p.h"
 #include "jitunwind/unwind_core/memory/bytes.h"

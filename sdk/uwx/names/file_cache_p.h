@@ -1,17 +1,48 @@
 // Files whose names and source were requested, each of which is read once; and the strings that are handed out.
 #pragma once
 
+#include <uwx.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <utility>
 
-#include <uwx.h>
-#include "jitunwind/sdk/uwx/names/source_file_p.h"
+#include "jitunwind/unwind_core/address.h"
 #include "jitunwind/unwind_core/image/symbol_file.h"
 
 namespace jitunwind::uwx {
+
+/// Strings live as long as the file.
+struct SourcePosition {
+  const char* inlined = nullptr;  ///< the function that the place is inlined from; null: none
+  const char* file = nullptr;
+  int line = 0;
+  int context = 0;  ///< that of the call around it; 0: no inlined call is left
+};
+
+/// Used by one thread at a time. Allocates as libdw does.
+class SourceFile {
+ public:
+  SourceFile() noexcept = default;
+  /// The object finds nothing if libdw or the file is missing.
+  explicit SourceFile(const char* path) noexcept;
+  ~SourceFile();
+  SourceFile(SourceFile&& other) noexcept : debug_info_(std::exchange(other.debug_info_, nullptr)) {}
+  SourceFile& operator=(SourceFile&& other) noexcept {
+    std::swap(debug_info_, other.debug_info_);
+    return *this;
+  }
+
+  /// `at`: address as in the file, of the instruction itself, not after it. `context` 0: its own position; n: that of
+  /// the n-th inlined call around it. Empty: not known.
+  SourcePosition find(Addr at, int context) noexcept;
+
+ private:
+  void* debug_info_ = nullptr;
+};
 
 /// The client's allocator at the time when its user was made.
 struct Allocator {

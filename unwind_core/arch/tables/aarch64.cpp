@@ -3,7 +3,6 @@
 
 #include "jitunwind/unwind_core/arch/arch_internal.h"
 #include "jitunwind/unwind_core/arch/arch_p.h"
-#include "jitunwind/unwind_core/arch/instruction_p.h"
 
 #if defined(__aarch64__) && !defined(__AARCH64EB__)
 #include <asm/hwcap.h>

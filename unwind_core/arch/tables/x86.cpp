@@ -5,7 +5,6 @@
 #include "jitunwind/unwind_core/arch/arch.h"
 #include "jitunwind/unwind_core/arch/arch_internal.h"
 #include "jitunwind/unwind_core/arch/arch_p.h"
-#include "jitunwind/unwind_core/arch/instruction_p.h"
 #include "jitunwind/unwind_core/arch/tables/x86_calls_p.h"
 
 #if defined(__i386__)

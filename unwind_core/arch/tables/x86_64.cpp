@@ -4,7 +4,6 @@
 #include "jitunwind/unwind_core/arch/arch.h"
 #include "jitunwind/unwind_core/arch/arch_internal.h"
 #include "jitunwind/unwind_core/arch/arch_p.h"
-#include "jitunwind/unwind_core/arch/instruction_p.h"
 #include "jitunwind/unwind_core/arch/tables/x86_calls_p.h"
 
 #if defined(__x86_64__) && defined(__LP64__)

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "jitunwind/unwind_core/address_space.h"
-#include "jitunwind/unwind_core/arch/instruction_p.h"
+#include "jitunwind/unwind_core/arch/arch_p.h"
 #include "jitunwind/unwind_core/row_source.h"
 
 namespace jitunwind {
