@@ -37,7 +37,7 @@ static long caught(thrown* exception) {
   _Unwind_DeleteException(&exception->header);
   return code;
 }
-static long (*const natives[])() = {(long (*)())check, (long (*)())caught};
+static void (*const natives[])(void) = {(void (*)(void))check, (void (*)(void))caught};
 
 enum op { op_push, op_add, op_check, op_try, op_catch, op_return }; /* try .. catch: catch pushes the caught value */
 typedef struct instruction {
@@ -126,7 +126,7 @@ int main(void) {
   static long operands[16];
   procedure p = {mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 0, 0, 0, 0, 0, 0, 0};
   ju_error error;
-  long (*run)(long*, long (*const*)());
+  long (*run)(long*, void (*const*)(void));
   ju_error_init(&error);
   if (p.code == MAP_FAILED) return 1;
   compile(&p, program);
