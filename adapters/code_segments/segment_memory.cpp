@@ -133,7 +133,7 @@ Status SegmentMemory::back_begins(const SegmentLayout& layout, int file) noexcep
       back(Growing::frames, layout.frames, layout.frames + k_frames_of_function + k_frames_end) &&
       back_pages(layout.dynamic, layout.end))
     return Done{};
-  return errno == EINVAL ? back_all(file) : not_published("the folder's disk is full");
+  return errno == EFAULT ? not_published("the folder's disk is full") : back_all(file);
 }
 
 Status SegmentMemory::map(int file, Addr at) noexcept {

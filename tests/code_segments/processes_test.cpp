@@ -415,6 +415,29 @@ TEST(CodeSegmentsProcess, NothingIsPublishedInPartWhereACallIsRefused) {
   }
 }
 
+/// An older kernel does not know the call that gives a file its pages, or a filter refuses it. The file gets all of
+/// them at once, by another call.
+TEST(CodeSegmentsProcess, FilesHaveAllPagesWhereTheKernelGivesNoSinglePages) {
+  constexpr unsigned k_populate_write = 23;  // MADV_POPULATE_WRITE
+  for (const unsigned error : {EINVAL, EPERM}) {
+    EXPECT_EQ(in_child("/tmp",
+                       [=] {
+                         sock_filter filter[]{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                                              BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 3),
+                                              BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[2])),
+                                              BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, k_populate_write, 0, 1),
+                                              BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+                                              BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+                         if (!install(filter)) return 1;
+                         CodeSegments segments;
+                         if (symbol_at(commit_frame(segments, "seen")) != std::string("seen")) return 2;
+                         return segments.status().refused == 0 ? 0 : 3;
+                       }),
+              0)
+        << error;
+  }
+}
+
 /// A process ends at a call that makes a file, or a new one in its place. Nobody finds half a file by a name of a whole
 /// one.
 TEST(CodeSegmentsProcess, FilesHaveTheirNamesWhenTheyAreWhole) {
