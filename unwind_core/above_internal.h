@@ -1,7 +1,7 @@
 // Functions that the core declares and calls, and that libjitunwind defines on top of it. The core alone has none of
 // them: the references of libjitunwind-core are weak, so that a program without libjitunwind is linked and started.
-// They are bound when the core is loaded. A libjitunwind that a program opens later is not called. The core itself
-// opens one if the environment asks for what only that does (dyn_info/registry/environment.cpp).
+// They are bound when the core is loaded: of a libjitunwind that is opened later, only FunctionsAbove are called, which
+// it gives to the core. The core opens one if the environment asks for them (dyn_info/registry/environment.cpp).
 #pragma once
 
 /// The macro stands in front of a declaration. Callers check is_above() first.

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <cstddef>
-#include <cstring>
 #include <vector>
 
 #include "jitunwind/adapters/jit_header/come_p.h"
@@ -27,14 +26,6 @@ static_assert(sizeof(ju_jit_error) == sizeof(ju_error) && offsetof(ju_jit_error,
               offsetof(ju_jit_error, text) == offsetof(ju_error, text));
 static_assert(sizeof(ju_jit_room) == sizeof(ju_code_room));
 static_assert(JU_JIT_IN_HANDLER + 0 == JU_IN_SIGNAL_HANDLER + 0);
-
-/// Those that the core knows, else of a libjitunwind that was opened later. Null: it is not there.
-const jitunwind::FunctionsAbove* functions_of_library() noexcept {
-  if (const auto* const above = jitunwind::functions_above()) return above;
-  void* const library = dlopen("libjitunwind.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  void* const found = library ? dlsym(library, "jitunwind_functions_above") : nullptr;
-  return found ? reinterpret_cast<decltype(&jitunwind::jitunwind_functions_above)>(found)() : nullptr;
-}
 
 ju_error* error_of(ju_jit_error* error) noexcept { return reinterpret_cast<ju_error*>(error); }
 
@@ -228,7 +219,7 @@ ju_status read_code(const ju_jit_code* of_caller, const ju_jit_code*& code, ju_j
     if (!code->lines) return tell(error, JU_NULL_POINTER, "code.lines");
     std::string_view file;
     if (!jitunwind::c::read_string(code->file, file)) return tell(error, JU_BAD_STRING, "code.file");
-    const jitunwind::FunctionsAbove* const above = functions_of_library();
+    const jitunwind::FunctionsAbove* const above = jitunwind::functions_above();
     if (!above) return JU_OK;  // nobody writes perf's files
     std::vector<jitunwind::ToldLine> lines(code->line_count);
     for (std::size_t i = 0; i < code->line_count; ++i) lines[i] = {code->lines[i].offset, code->lines[i].line, file};

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -35,31 +36,30 @@ const char* why_not(const Status& attached) noexcept { return attached ? nullptr
 
 #ifdef JITUNWIND_CORE
 #pragma weak dlopen
-#pragma weak dlsym
 #pragma weak dlerror
 
 namespace {
 
-constinit const FunctionsAbove* functions_opened = nullptr;
+constinit std::atomic<const FunctionsAbove*> functions_of_later_library{nullptr};
 
 /// Opens the library of the same folder, by the core's run path, or of those that the dynamic linker searches. A static
 /// program has no dlopen().
 [[gnu::cold, gnu::noinline]] void open_functions_above() noexcept {
-  if (is_above(jitunwind_functions_above) || &dlopen == nullptr) return;
-  void* const library = ::dlopen("libjitunwind.so.1", RTLD_NOW | RTLD_LOCAL);
-  void* const symbol = library ? ::dlsym(library, "jitunwind_functions_above") : nullptr;
-  if (symbol == nullptr) return complain("libjitunwind is of no use", ::dlerror());
-  const FunctionsAbove* const opened = reinterpret_cast<decltype(&jitunwind_functions_above)>(symbol)();
-  if (opened->observers != &observers) return complain("libjitunwind is of no use", "it has another libjitunwind-core");
-  functions_opened = opened;
+  if (functions_above() != nullptr || &dlopen == nullptr) return;
+  if (::dlopen("libjitunwind.so.1", RTLD_NOW | RTLD_LOCAL) == nullptr)
+    return complain("libjitunwind is of no use", ::dlerror());
+  if (functions_above() == nullptr) complain("libjitunwind is of no use", "it has another libjitunwind-core");
 }
 
 }  // namespace
 
+void library_comes(const FunctionsAbove& functions) noexcept { functions_of_later_library = &functions; }
+
 const FunctionsAbove* functions_above() noexcept {
-  return is_above(jitunwind_functions_above) ? jitunwind_functions_above() : functions_opened;
+  return is_above(jitunwind_functions_above) ? jitunwind_functions_above() : functions_of_later_library.load();
 }
 #else
+void library_comes(const FunctionsAbove&) noexcept {}
 namespace {
 void open_functions_above() noexcept {}
 }  // namespace

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <string_view>
 
 #include "jitunwind/dyn_info/libunwind-dynamic.h"
@@ -14,7 +13,6 @@
 
 namespace jitunwind {
 
-class ObserverList;
 struct ToldLine;
 
 /// The words of JITUNWIND_CHECK, beside the topics of the log.
@@ -40,7 +38,6 @@ void tell_mistake(AddrRange code, const char* name, std::string_view mistake, st
 /// observers_internal.h and of this header. Builders and jitunwind_jit.h call the last two, since libjitunwind-listen
 /// has both as well.
 struct FunctionsAbove {
-  const ObserverList* observers;  ///< those of the core that libjitunwind is built on
   Status (*attach_gdb)() noexcept;
   const char* (*remark_on_gdb)() noexcept;
   Status (*attach_perf)() noexcept;
@@ -49,8 +46,9 @@ struct FunctionsAbove {
   Status (*tell_perf_lines)(const AddrRange& code, std::span<const ToldLine> lines) noexcept;
 };
 extern "C" JITUNWIND_ABOVE const FunctionsAbove* jitunwind_functions_above() noexcept;
-/// The functions of the libjitunwind that was linked, or that the core has opened, since one of the two variables was
-/// set when it was loaded. Null: there is none.
+/// Those of the libjitunwind that was linked, or that was opened later on this core. Null: there is none.
 [[gnu::visibility("default")]] const FunctionsAbove* functions_above() noexcept;
+/// A libjitunwind calls it when it is loaded, for a core that was loaded before without it. It is never unloaded.
+[[gnu::visibility("default")]] void library_comes(const FunctionsAbove& functions) noexcept;
 
 }  // namespace jitunwind
