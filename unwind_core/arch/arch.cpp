@@ -56,7 +56,6 @@ const RegisterInfo* Arch::by_name(std::string_view wanted) const noexcept {
 
 Arch with_byte_order(const Arch& arch, bool big_endian) noexcept {
   Arch other = arch;
-  other.is_host = arch.is_host && big_endian == arch.big_endian;
   other.big_endian = big_endian;
   return other;
 }

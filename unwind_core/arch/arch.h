@@ -91,7 +91,6 @@ struct SiginfoLayout {
 struct Arch {
   const char* name;                    ///< "x86-64", "aarch64"
   std::uint16_t elf_machine;           ///< EM_*
-  bool is_host;                        ///< the library is compiled for it
   std::uint32_t jump_slot;             ///< relocation of a word through which the procedure linkage table jumps
   std::uint32_t glob_dat;              ///< relocation of any other word that holds a symbol's address
   std::uint8_t word_size;              ///< bytes

@@ -162,7 +162,6 @@ constexpr SigningInstructions k_signing = {
 constinit const Arch aarch64 = {
     .name = "aarch64",
     .elf_machine = EM_AARCH64,
-    .is_host = JITUNWIND_IS_HOST,
     .jump_slot = R_AARCH64_JUMP_SLOT,
     .glob_dat = R_AARCH64_GLOB_DAT,
     .word_size = 8,

@@ -5,12 +5,6 @@
 #include "jitunwind/unwind_core/arch/arch_internal.h"
 #include "jitunwind/unwind_core/arch/arch_p.h"
 
-#if defined(__arm__) && !defined(__ARMEB__)
-#define JITUNWIND_IS_HOST true
-#else
-#define JITUNWIND_IS_HOST false
-#endif
-
 namespace jitunwind::arch {
 namespace {
 
@@ -95,7 +89,6 @@ constexpr DataRelocations k_relocations = {DataRelocations::k_none, R_ARM_ABS32,
 constinit const Arch arm = {
     .name = "arm",
     .elf_machine = EM_ARM,
-    .is_host = JITUNWIND_IS_HOST,
     .jump_slot = R_ARM_JUMP_SLOT,
     .glob_dat = R_ARM_GLOB_DAT,
     .word_size = 4,

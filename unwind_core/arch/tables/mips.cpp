@@ -4,12 +4,6 @@
 
 #include "jitunwind/unwind_core/arch/arch.h"
 
-#if defined(__mips64) && defined(__LP64__) && defined(__MIPSEL__)
-#define JITUNWIND_IS_HOST true
-#else
-#define JITUNWIND_IS_HOST false
-#endif
-
 namespace jitunwind::arch {
 namespace {
 
@@ -73,7 +67,6 @@ constexpr const char* k_signals[] = {
 constinit const Arch mips = {
     .name = "mips64",
     .elf_machine = EM_MIPS,
-    .is_host = JITUNWIND_IS_HOST,
     .jump_slot = R_MIPS_JUMP_SLOT,
     .glob_dat = R_MIPS_GLOB_DAT,
     .word_size = 8,

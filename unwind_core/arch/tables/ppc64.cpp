@@ -4,12 +4,6 @@
 
 #include "jitunwind/unwind_core/arch/arch.h"
 
-#if defined(__powerpc64__)
-#define JITUNWIND_IS_HOST true
-#else
-#define JITUNWIND_IS_HOST false
-#endif
-
 namespace jitunwind::arch {
 namespace {
 
@@ -70,7 +64,6 @@ constexpr RegNum k_exception_registers[] = {3, 4, 5, 6};  // r3-r6
 constinit const Arch ppc64 = {
     .name = "ppc64",
     .elf_machine = EM_PPC64,
-    .is_host = JITUNWIND_IS_HOST,
     .jump_slot = R_PPC64_JMP_SLOT,
     .glob_dat = R_PPC64_GLOB_DAT,
     .word_size = 8,

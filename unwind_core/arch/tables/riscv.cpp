@@ -3,12 +3,6 @@
 
 #include "jitunwind/unwind_core/arch/arch.h"
 
-#if defined(__riscv) && __riscv_xlen == 64
-#define JITUNWIND_IS_HOST true
-#else
-#define JITUNWIND_IS_HOST false
-#endif
-
 namespace jitunwind::arch {
 namespace {
 
@@ -56,7 +50,6 @@ constexpr RegNum k_exception_registers[] = {10, 11, 12, 13};  // a0-a3
 constinit const Arch riscv = {
     .name = "riscv64",
     .elf_machine = EM_RISCV,
-    .is_host = JITUNWIND_IS_HOST,
     .jump_slot = R_RISCV_JUMP_SLOT,
     .glob_dat = R_RISCV_64,
     .word_size = 8,

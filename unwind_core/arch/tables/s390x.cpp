@@ -3,12 +3,6 @@
 
 #include "jitunwind/unwind_core/arch/arch.h"
 
-#if defined(__s390x__)
-#define JITUNWIND_IS_HOST true
-#else
-#define JITUNWIND_IS_HOST false
-#endif
-
 namespace jitunwind::arch {
 namespace {
 
@@ -60,7 +54,6 @@ constexpr RegNum k_exception_registers[] = {6, 7, 8, 9};  // r6-r9
 constinit const Arch s390x = {
     .name = "s390x",
     .elf_machine = EM_S390,
-    .is_host = JITUNWIND_IS_HOST,
     .jump_slot = R_390_JMP_SLOT,
     .glob_dat = R_390_GLOB_DAT,
     .word_size = 8,

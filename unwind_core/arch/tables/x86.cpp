@@ -7,12 +7,6 @@
 #include "jitunwind/unwind_core/arch/arch_p.h"
 #include "jitunwind/unwind_core/arch/tables/x86_calls_p.h"
 
-#if defined(__i386__)
-#define JITUNWIND_IS_HOST true
-#else
-#define JITUNWIND_IS_HOST false
-#endif
-
 namespace jitunwind::arch {
 namespace {
 
@@ -100,7 +94,6 @@ constexpr DataRelocations k_relocations = {DataRelocations::k_none, R_386_32, Da
 constinit const Arch x86 = {
     .name = "x86",
     .elf_machine = EM_386,
-    .is_host = JITUNWIND_IS_HOST,
     .jump_slot = R_386_JMP_SLOT,
     .glob_dat = R_386_GLOB_DAT,
     .word_size = 4,

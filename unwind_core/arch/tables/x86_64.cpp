@@ -6,12 +6,6 @@
 #include "jitunwind/unwind_core/arch/arch_p.h"
 #include "jitunwind/unwind_core/arch/tables/x86_calls_p.h"
 
-#if defined(__x86_64__) && defined(__LP64__)
-#define JITUNWIND_IS_HOST true
-#else
-#define JITUNWIND_IS_HOST false
-#endif
-
 namespace jitunwind::arch {
 namespace {
 
@@ -86,7 +80,6 @@ constexpr DataRelocations k_relocations = {R_X86_64_64, R_X86_64_32, R_X86_64_PC
 constinit const Arch x86_64 = {
     .name = "x86-64",
     .elf_machine = EM_X86_64,
-    .is_host = JITUNWIND_IS_HOST,
     .jump_slot = R_X86_64_JUMP_SLOT,
     .glob_dat = R_X86_64_GLOB_DAT,
     .word_size = 8,
