@@ -119,10 +119,10 @@ constexpr std::size_t k_record_bytes = 4096 - sizeof(DerivedRecord);
 constexpr std::size_t k_small_record_bytes = 256 - sizeof(DerivedRecord);  // enough for most
 constexpr Addr k_stretch = 512;
 
-using Outcome = FdeWriter::Outcome;
+using Ending = FdeWriter::Outcome;
 
 struct Encoded {
-  Outcome outcome = Outcome::failed;
+  Ending outcome = Ending::failed;
   DerivedRecord* record = nullptr;
   Error error{};
 };
@@ -139,17 +139,17 @@ Encoded encode(const ProcedureInfo& procedure, AddrRange code, Addr pc, Slots sl
   for (std::size_t bytes = k_small_record_bytes;;) {
     DerivedRecord* const record = allocate_derived(bytes);
     if (record == nullptr)
-      return {Outcome::failed, nullptr, {ErrorCode::out_of_memory, pc, "no memory for call frame information"}};
+      return {Ending::failed, nullptr, {ErrorCode::out_of_memory, pc, "no memory for call frame information"}};
     FdeWriter writer(procedure, code, pc, slots, std::span(record->bytes(), record->size()), k_record_bytes);
-    const Outcome outcome = write(writer);
-    if (outcome == Outcome::written && writer.fits()) {
+    const Ending outcome = write(writer);
+    if (outcome == Ending::written && writer.fits()) {
       complete(*record, code, writer, procedure);
       return {outcome, record, {}};
     }
     give_back_derived(record);
-    if (outcome != Outcome::written) return {outcome, nullptr, writer.error()};
+    if (outcome != Ending::written) return {outcome, nullptr, writer.error()};
     if (writer.size() <= bytes)
-      return {Outcome::failed, nullptr, {ErrorCode::invalid_argument, pc, "call frame information of changing length"}};
+      return {Ending::failed, nullptr, {ErrorCode::invalid_argument, pc, "call frame information of changing length"}};
     bytes = writer.size();
   }
 }
@@ -170,14 +170,14 @@ Result<DerivedRecord*> encode_fde(const ProcedureInfo& procedure, Addr pc) noexc
   AddrRange code = procedure.range;
   for (Addr size = k_stretch;; size /= 2) {
     Encoded encoded = encode(procedure, code, pc, Slots::of_words);
-    if (encoded.outcome == Outcome::other_slots) encoded = encode(procedure, code, pc, Slots::of_bytes);
-    if (encoded.outcome == Outcome::written) return encoded.record;
-    if (encoded.outcome == Outcome::other_slots)
+    if (encoded.outcome == Ending::other_slots) encoded = encode(procedure, code, pc, Slots::of_bytes);
+    if (encoded.outcome == Ending::written) return encoded.record;
+    if (encoded.outcome == Ending::other_slots)
       return Error{ErrorCode::invalid_argument, pc, "call frame information cannot say this"};
-    const bool less_may_do = encoded.outcome == Outcome::too_long || encoded.error.code == ErrorCode::out_of_memory;
+    const bool less_may_do = encoded.outcome == Ending::too_long || encoded.error.code == ErrorCode::out_of_memory;
     while (size >= code.size()) size /= 2;
     if (!less_may_do || size < local_space().arch.unit) {
-      if (encoded.outcome == Outcome::too_long)
+      if (encoded.outcome == Ending::too_long)
         return Error{ErrorCode::row_too_wide, pc, "call frame information of one row is too long"};
       return encoded.error;
     }
@@ -238,12 +238,12 @@ class StretchesWriter final : public RowListener {
   /// The rest of the stretch has no record until a lookup makes one. If its slots were the reason, there may be more
   /// such stretches: they get slots of bytes.
   void give_up() noexcept {
-    if (writer_->outcome() == Outcome::other_slots) slots_ = Slots::of_bytes;
+    if (writer_->outcome() == Ending::other_slots) slots_ = Slots::of_bytes;
     writer_.reset();
   }
   /// False: there is no memory.
   bool end() noexcept {
-    if (writer_->finish() != Outcome::written || !writer_->fits()) return give_up(), true;
+    if (writer_->finish() != Ending::written || !writer_->fits()) return give_up(), true;
     DerivedRecord* const record = allocate_derived(writer_->size());
     if (record == nullptr) return false;
     std::memcpy(record->bytes(), scratch_->bytes(), writer_->size());
@@ -295,11 +295,11 @@ DerivedRecord* encode_shape(const unw_dyn_info_t& info, Addr end) noexcept {
     MemoryWindow window;
     Lookup lookup(local_space(), CodeAddress::interrupted(0), window);
     const bool whole = tell_rows(info, parts, procedure.range, lookup, rows) == end && !rows.has_gap();
-    const Outcome outcome = writer.finish();
-    return whole || outcome != Outcome::written ? outcome : Outcome::failed;
+    const Ending outcome = writer.finish();
+    return whole || outcome != Ending::written ? outcome : Ending::failed;
   };
   Encoded encoded = encode(procedure, procedure.range, 0, Slots::of_words, write);
-  if (encoded.outcome == Outcome::other_slots) encoded = encode(procedure, procedure.range, 0, Slots::of_bytes, write);
+  if (encoded.outcome == Ending::other_slots) encoded = encode(procedure, procedure.range, 0, Slots::of_bytes, write);
   if (encoded.record == nullptr) return nullptr;
   encoded.record->covers = {0, end - info.end_ip};
   return encoded.record;
