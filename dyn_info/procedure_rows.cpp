@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <optional>
 
 #include "jitunwind/dyn_info/code_shape_internal.h"
 #include "jitunwind/dyn_info/directives/directive_run_internal.h"

@@ -6,7 +6,6 @@
 #include <new>
 #include <optional>
 #include <span>
-#include <utility>
 
 #include "jitunwind/dyn_info/code_shape_internal.h"
 #include "jitunwind/dyn_info/directives/directives.h"

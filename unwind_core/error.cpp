@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <iterator>
-#include <string_view>
 
 #include "jitunwind/unwind_core/uncancelled_internal.h"
 

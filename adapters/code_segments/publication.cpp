@@ -4,7 +4,6 @@
 #include <new>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "jitunwind/adapters/code_segments/segments_state_p.h"
 #include "jitunwind/dyn_info/registry/observers_internal.h"

@@ -5,7 +5,6 @@
 #include <bit>
 #include <cstddef>
 #include <string_view>
-#include <utility>
 
 #include "jitunwind/adapters/listen/frames/told_frames_p.h"
 #include "jitunwind/adapters/listen/listening_p.h"

@@ -1,7 +1,6 @@
 #include "jitunwind/unwind_core/check/row_claims_p.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "jitunwind/unwind_core/memory/bytes.h"
 #include "jitunwind/unwind_core/rows/dwarf_expression.h"

@@ -1,6 +1,5 @@
 #include "jitunwind/unwind_core/sources/arm_exidx.h"
 
-#include <algorithm>
 #include <array>
 
 #include "jitunwind/unwind_core/address_space.h"

@@ -5,7 +5,6 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 

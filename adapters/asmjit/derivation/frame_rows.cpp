@@ -1,7 +1,5 @@
 #include "jitunwind/adapters/asmjit/derivation/frame_rows_p.h"
 
-#include <algorithm>
-
 namespace jitunwind::derivation {
 namespace {
 

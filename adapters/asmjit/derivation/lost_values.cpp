@@ -1,7 +1,5 @@
 #include "jitunwind/adapters/asmjit/derivation/lost_values_p.h"
 
-#include <algorithm>
-
 namespace jitunwind::derivation {
 namespace {
 

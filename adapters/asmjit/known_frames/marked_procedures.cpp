@@ -6,7 +6,6 @@
 #include <optional>
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include "jitunwind/adapters/asmjit/asmjit_version_p.h"
 #include "jitunwind/adapters/asmjit/derivation/frame_rows_p.h"

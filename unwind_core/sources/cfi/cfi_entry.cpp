@@ -1,5 +1,4 @@
 // CIEs and FDEs: where they are, and what their fields say.
-#include <bit>
 #include <cstring>
 
 #include "jitunwind/unwind_core/rows/dwarf_constants_internal.h"

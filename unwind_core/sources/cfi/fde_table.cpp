@@ -4,7 +4,6 @@
 #include <array>
 #include <bit>
 #include <cstring>
-#include <limits>
 
 #include "jitunwind/unwind_core/rows/dwarf_constants_internal.h"
 
