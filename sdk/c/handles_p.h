@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <memory>
 
+#include "jitunwind/dyn_info/libunwind-dynamic.h"
 #include "jitunwind/sdk/c/answer_internal.h"
+#include "jitunwind/sdk/c/register.h"
 #include "jitunwind/sdk/c/walk.h"
 #include "jitunwind/sdk/walk.h"
 
@@ -74,6 +76,11 @@ void free_handle(T* handle) noexcept {
 /// handle unless it is still registered.
 inline bool is_registered_still(const Status& cancelled) noexcept {
   return !cancelled && cancelled.error().code == ErrorCode::in_signal_handler;
+}
+
+/// The handle of a registration is its descriptor.
+inline unw_dyn_info_t* info_of(const ju_registration* registration) noexcept {
+  return reinterpret_cast<unw_dyn_info_t*>(const_cast<ju_registration*>(registration));
 }
 
 /// Null does nothing, as in all functions that free.

@@ -4,7 +4,6 @@
 
 #include "jitunwind/dyn_info/check_procedure.h"
 #include "jitunwind/sdk/c/handles_p.h"
-#include "jitunwind/sdk/c/register.h"
 #include "jitunwind/sdk/c/walk.h"
 #include "jitunwind/sdk/dump.h"
 #include "jitunwind/sdk/statistics.h"
@@ -12,6 +11,7 @@
 using jitunwind::c::answer;
 using jitunwind::c::check_cursor;
 using jitunwind::c::frame_of;
+using jitunwind::c::info_of;
 using jitunwind::c::write_text;
 
 namespace jitunwind::c {
@@ -55,7 +55,7 @@ ju_status ju_check(const ju_registration* registration, char* into, size_t room,
   return answer(nullptr, [&] {
     uint64_t begin = 0;
     if (const ju_status bad = ju_registration_range(registration, &begin, nullptr)) return bad;
-    const jitunwind::CheckReport report = jitunwind::check(*reinterpret_cast<const unw_dyn_info_t*>(registration));
+    const jitunwind::CheckReport report = jitunwind::check(*info_of(registration));
     std::string text;
     for (const jitunwind::CheckFinding& finding : report.findings)
       text += jitunwind::text(finding, *jitunwind::host_arch(), begin) + "\n";

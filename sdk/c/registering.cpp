@@ -9,7 +9,6 @@
 #include "jitunwind/dyn_info/registry/locking/forkable_lock_internal.h"
 #include "jitunwind/sdk/c/describing/builder_p.h"
 #include "jitunwind/sdk/c/handles_p.h"
-#include "jitunwind/sdk/c/register.h"
 
 using jitunwind::Registration;
 using jitunwind::c::answer;
@@ -76,20 +75,16 @@ class VoidRegistrations {
 }
 
 ju_status check_registration(const ju_registration* registration, ju_error* error) {
-  const bool is_registered = is_released_registration(reinterpret_cast<const unw_dyn_info_t*>(registration));
+  const bool is_registered = is_released_registration(info_of(registration));
   if (is_registered && !VoidRegistrations::has(registration)) [[likely]]
     return JU_OK;
   return refuse_registration(registration, error);
 }
 
-unw_dyn_info_t* info_of(ju_registration* registration) noexcept {
-  return reinterpret_cast<unw_dyn_info_t*>(registration);
-}
-
 /// Borrows the registration for one call; the handle keeps it.
 template <class Ask>
 auto ask(const ju_registration* registration, Ask question) {
-  Registration looked_at = Registration::adopt(info_of(const_cast<ju_registration*>(registration)));
+  Registration looked_at = Registration::adopt(info_of(registration));
   const auto answer = question(looked_at);
   (void)looked_at.release();
   return answer;
