@@ -449,9 +449,9 @@ JU_JIT_ONCE void ju_jit_come(ju_jit_functions_t* functions) {
 }
 /* The function of this file, or of the library by its names. Null: `error` has the dynamic linker's sentence. */
 static inline void* ju_jit_open(const char* path, int how, ju_jit_error* error) {
-  static const char* const names[] = {"libjitunwind.so.1", "libjitunwind-core.so.1"};
+  static const char* const names[] = {"libjitunwind-listen.so.1", "libjitunwind.so.1", "libjitunwind-core.so.1"};
   void* found = NULL;
-  for (int i = 0; found == NULL && i < (path != NULL ? 1 : 2); ++i) {
+  for (int i = 0; found == NULL && i < (path != NULL ? 1 : 3); ++i) {
     void* const file = dlopen(path != NULL ? path : names[i], RTLD_LAZY | RTLD_NODELETE | how);
     if (file != NULL) found = dlsym(file, "ju_jit_functions");
     if (found == NULL && i == 0) (void)ju_jit_fail(error, JU_JIT_NOT_LOADED, file == NULL ? dlerror() : NULL);

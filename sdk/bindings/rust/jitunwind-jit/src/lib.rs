@@ -538,29 +538,36 @@ fn c(text: &'static [u8]) -> *const c_char {
     text.as_ptr().cast()
 }
 
+/// The first of these files that can be opened.
+fn open_one(names: &[CString], flags: c_int) -> *mut c_void {
+    let open = |name: &CString| unsafe { dlopen(name.as_ptr(), flags) };
+    names.iter().map(open).find(|file| !file.is_null()).unwrap_or(null_mut())
+}
+
 fn search(path: Option<&str>, asked: &str) -> Result<(), Refusal> {
     const FUNCTION: &[u8] = b"ju_jit_functions\0";
-    const NAME: &[u8] = b"libjitunwind.so.1\0";
+    const NAMES: [&[u8]; 2] = [b"libjitunwind-listen.so.1\0", b"libjitunwind.so.1\0"];
     if let (None, Some(library)) = (path, library()) {
         hand_over(library);
         return Ok(());
     }
+    let own_names: [CString; 2] = NAMES.map(|name| CStr::from_bytes_with_nul(name).unwrap().into());
     let (mut function, mut file) = (null_mut(), null_mut());
     if path.is_none() {
         function = unsafe { dlsym(null_mut(), c(FUNCTION)) };
     }
     if path.is_none() && function.is_null() {
-        file = unsafe { dlopen(c(NAME), LAZY_AND_STAYS | LOADED_ONLY) };
+        file = open_one(&own_names, LAZY_AND_STAYS | LOADED_ONLY);
     }
     if function.is_null() && file.is_null() {
-        let name = match (path, asked) {
+        let names = match (path, asked) {
             (None, "") => return Err(Refusal::no_library()),
-            (None, "1") => CStr::from_bytes_with_nul(NAME).unwrap().into(),
-            (None, asked) => CString::new(asked).unwrap(),
-            (Some(path), _) => CString::new(path).map_err(|_| Refusal::own(NOT_LOADED, "the path has a NUL"))?,
+            (None, "1") => own_names.to_vec(),
+            (None, asked) => vec![CString::new(asked).unwrap()],
+            (Some(path), _) => vec![CString::new(path).map_err(|_| Refusal::own(NOT_LOADED, "the path has a NUL"))?],
         };
         let only = if library().is_some() { LOADED_ONLY } else { 0 };
-        file = unsafe { dlopen(name.as_ptr(), LAZY_AND_STAYS | only) };
+        file = open_one(&names, LAZY_AND_STAYS | only);
         if file.is_null() && only != 0 {
             return Err(Refusal::other_library());
         }
