@@ -59,6 +59,16 @@ TEST(CoreLibrary, WeakReferencesAreKnown) {
   for (const std::string& name : weak) EXPECT_TRUE(matches(name, known) || matches(name, of_c)) << name;
 }
 
+/// libjitunwind has the rest on top of the core. Weak names are those of functions that the unwinder asks, and of
+/// types.
+TEST(CoreLibrary, LibraryOnItDefinesNothingTwice) {
+  const std::vector<std::string> of_library = names("-D --defined-only '" JITUNWIND_SHARED "'", "TDBRi");
+  const std::set<std::string> above(of_library.begin(), of_library.end());
+  EXPECT_GT(above.size(), 300u);
+  for (const std::string& name : names("-D --defined-only '" JITUNWIND_CORE_SHARED "'", "TDBRi"))
+    EXPECT_EQ(above.count(name), 0u) << name;
+}
+
 /// Objects of the archive refer to each other, and to nothing of the C++ run-time library or of an unwinder.
 TEST(CoreLibrary, ArchiveNeedsNoRunTimeLibrary) {
   const std::vector<std::string> defined = names("--defined-only '" JITUNWIND_CORE_STATIC "'", "TtDdBbRrVWu");
