@@ -15,7 +15,6 @@
 #include "jitunwind/unwind_core/arch/arch.h"
 #include "jitunwind/unwind_core/hash.h"
 #include "jitunwind/unwind_core/kept/row_cache_internal.h"
-#include "jitunwind/unwind_core/sources/cfi/compact_cfi_internal.h"
 
 namespace jitunwind {
 namespace {

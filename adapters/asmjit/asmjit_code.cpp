@@ -1,9 +1,7 @@
 #include "jitunwind/adapters/asmjit/asmjit_code.h"
 
-#include <algorithm>
 #include <array>
 #include <cstdio>
-#include <new>
 
 #include "jitunwind/adapters/asmjit/asmjit_access_p.h"
 #include "jitunwind/adapters/asmjit/asmjit_version_p.h"

@@ -11,7 +11,6 @@
 #include <functional>
 #include <map>
 #include <mutex>
-#include <string>
 #include <string_view>
 
 #include "jitunwind/adapters/asmjit/asmjit_code.h"

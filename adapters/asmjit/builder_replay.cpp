@@ -1,7 +1,6 @@
 #include "jitunwind/adapters/asmjit/builder_replay_p.h"
 
 #include <algorithm>
-#include <cstring>
 #include <new>
 #include <optional>
 

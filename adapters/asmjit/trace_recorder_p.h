@@ -7,9 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <list>
-#include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "jitunwind/adapters/asmjit/asmjit_version_p.h"

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 
 #include "jitunwind/builders/description.h"
 #include "jitunwind/builders/registration.h"

@@ -10,7 +10,6 @@
 
 #include "jitunwind/adapters/code_segments/segment_p.h"
 #include "jitunwind/unwind_core/errno_keeper_internal.h"
-#include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/uncancelled_internal.h"
 
 namespace jitunwind {

@@ -5,8 +5,6 @@
 
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
 
-#include <memory>
-
 #include "jitunwind/adapters/llvm_orc/orc_options.h"
 
 #pragma GCC visibility push(default)

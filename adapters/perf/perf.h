@@ -5,7 +5,6 @@
 // JITUNWIND_ATTACH=perf in the environment.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>

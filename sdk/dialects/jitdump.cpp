@@ -1,7 +1,6 @@
 #include "jitunwind/sdk/dialects/jitdump.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "jitunwind/sdk/dialects/jitdump_format_internal.h"

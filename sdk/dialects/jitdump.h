@@ -7,7 +7,6 @@
 #include <functional>
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>

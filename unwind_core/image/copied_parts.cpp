@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 namespace jitunwind {
 
 std::span<std::byte> CopiedParts::room(std::size_t size) noexcept {

@@ -3,7 +3,6 @@
 #include <link.h>
 
 #include <array>
-#include <cstdint>
 #include <optional>
 #include <span>
 

@@ -12,11 +12,9 @@
 #include <string_view>
 
 #include "jitunwind/unwind_core/environment.h"
-#include "jitunwind/unwind_core/errno_keeper_internal.h"
 #include "jitunwind/unwind_core/hash.h"
 #include "jitunwind/unwind_core/image/elf_internal.h"
 #include "jitunwind/unwind_core/memory/copied.h"
-#include "jitunwind/unwind_core/memory/local.h"
 #include "jitunwind/unwind_core/memory/raw_access_internal.h"
 #include "jitunwind/unwind_core/modules/local_modules_p.h"
 #include "jitunwind/unwind_core/modules/module_memo_p.h"

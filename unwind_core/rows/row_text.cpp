@@ -1,6 +1,5 @@
 #include "jitunwind/unwind_core/rows/row_text.h"
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <utility>

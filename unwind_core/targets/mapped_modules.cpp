@@ -4,7 +4,6 @@
 #include <new>
 
 #include "jitunwind/unwind_core/modules/file_sections_p.h"
-#include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/targets/mapped_object_internal.h"
 
 namespace jitunwind {

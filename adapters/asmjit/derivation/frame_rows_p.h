@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "jitunwind/adapters/asmjit/derivation/frame_state_p.h"

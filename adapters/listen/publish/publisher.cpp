@@ -16,7 +16,6 @@
 #include "jitunwind/adapters/listen/publish/mapping_gate_p.h"
 #include "jitunwind/dyn_info/registry/observers.h"
 #include "jitunwind/sdk/published_pages_internal.h"
-#include "jitunwind/unwind_core/errno_keeper_internal.h"
 #include "jitunwind/unwind_core/targets/process_folder_internal.h"
 #include "jitunwind/unwind_core/trace/log.h"
 #include "jitunwind/unwind_core/uncancelled_internal.h"

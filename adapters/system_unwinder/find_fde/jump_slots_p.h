@@ -12,7 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <utility>
 
 #include "jitunwind/adapters/system_unwinder/find_fde/next_definition_p.h"
 #include "jitunwind/adapters/system_unwinder/frames/registered_fde_p.h"

@@ -10,7 +10,6 @@
 #include <cstring>
 #include <optional>
 
-#include "jitunwind/sdk/local_space.h"
 #include "jitunwind/sdk/walk.h"
 #include "jitunwind/unwind_core/uncancelled_internal.h"
 #include "jitunwind/unwind_core/walk/resume.h"

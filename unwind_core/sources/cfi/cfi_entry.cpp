@@ -1,6 +1,4 @@
 // CIEs and FDEs: where they are, and what their fields say.
-#include <cstring>
-
 #include "jitunwind/unwind_core/rows/dwarf_constants_internal.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
 
