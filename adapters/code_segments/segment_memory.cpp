@@ -151,6 +151,20 @@ Status SegmentMemory::open() noexcept {
   let_libraries_be_listed();
   handle_ = ::dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle_ == nullptr) return not_published("the dynamic linker does not open the file");
+/// Readers take the lowest mapping of a file for its begin. The view is that if the kernel gives addresses from the
+/// lowest one up, as it does beside an unlimited stack. perf is told of no move, and knows the view by its former name.
+void SegmentMemory::lift_view() noexcept {
+  constexpr Addr k_end = Addr{1} << 47;
+  Addr step = (bytes_ + k_largest_page_size - 1) / k_largest_page_size * k_largest_page_size;
+  for (Addr at = image_ + step; reinterpret_cast<std::uintptr_t>(view_) < image_ && at < k_end; at += step *= 2) {
+    void* const place = map_file(-1, bytes_, PROT_NONE, MAP_PRIVATE, at);
+    if (place == nullptr) continue;
+    if (::mremap(view_, bytes_, bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, place) == MAP_FAILED)
+      return (void)::munmap(place, bytes_);
+    view_ = static_cast<std::byte*>(place);
+  }
+}
+
   link_map* map = nullptr;
   if (::dlinfo(handle_, RTLD_DI_LINKMAP, &map) != 0)
     return not_published("the dynamic linker does not know its own library");
@@ -181,6 +195,7 @@ Result<SegmentMemory> SegmentMemory::make_file(const std::string& place, FilesAt
   ::munmap(std::exchange(memory.view_, nullptr), memory.bytes_);
   if (!memory.map_view(file.number(), view)) return not_published("the file cannot be mapped");
   memory.is_file_ = true;
+  if (!layout.is_laid_over) return memory;
   return memory;
 }
 
@@ -193,6 +208,7 @@ Result<SegmentMemory> SegmentMemory::publish(const std::string& place, FilesAtEn
   return memory;
 }
 
+  memory->lift_view();
 Result<SegmentMemory> SegmentMemory::publish_pages(const std::string& place, FilesAtEnd files, SegmentLayout& layout,
                                                    const Arch& arch, Addr text, Addr tables) {
   layout.place_tables_behind(static_cast<std::size_t>(tables - text));

@@ -132,6 +132,7 @@ class SegmentMemory {
   Status map(int file, Addr at) noexcept;
   Status open() noexcept;
   Status map_anew(int file, const SegmentLayout& layout, bool seals) noexcept;
+  void lift_view() noexcept;
   static Result<SegmentMemory> make_file(const std::string& place, FilesAtEnd files, const char* prefix,
                                          SegmentLayout& layout, const Arch& arch, Addr view);
 

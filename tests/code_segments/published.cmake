@@ -36,17 +36,17 @@ function(seen_by by tool command)
                         COMMAND $<TARGET_FILE:published_by_${by}> "${command}")
 endfunction()
 
-# seen_by_perf(by): perf reads the files when it reports, so they are kept.
-function(seen_by_perf by)
+# seen_by_perf(by name [command]): perf reads the files when it reports, so they are kept. The command runs the program.
+function(seen_by_perf by name)
   jitunwind_find_perf(cpu-clock "perf's view of code segments")
   if(NOT jitunwind_perf)
     return()
   endif()
-  set(place ${CMAKE_CURRENT_BINARY_DIR}/perf_place_${by})
+  set(place ${CMAKE_CURRENT_BINARY_DIR}/perf_place_${name})
   # A cache of its own: in the user's one, files without a build-id may have the symbols of others.
   set(perf "${jitunwind_perf} --buildid-dir ${place}/cache")
-  set(record "${perf} record -N -e cpu-clock --call-graph dwarf -o ${place}/data $<TARGET_FILE:published_by_${by}> burn")
-  jitunwind_output_test(code_segments.perf.${by}
+  set(record "${perf} record -N -e cpu-clock --call-graph dwarf -o ${place}/data ${ARGN} $<TARGET_FILE:published_by_${by}> burn")
+  jitunwind_output_test(code_segments.perf.${name}
     PRINTS "look[^\\n]*\\n[^\\n]*jit_inner[^\\n]*\\n[^\\n]*(call[^\\n]*\\n[^\\n]*)?go_on[^\\n]*\\n[^\\n]*jit_outer.*main"
     COMMAND sh -c "rm -rf ${place} && mkdir ${place} && JITUNWIND_CODE_DIR=${place} JITUNWIND_CODE_FILES=keep ${record} >/dev/null 2>&1 && ${perf} script -i ${place}/data 2>/dev/null")
 endfunction()
@@ -69,7 +69,7 @@ function(published_by by)
   seen_by(${by} gdb_core "${write_core} && ${published_gdb} PROGRAM ${core} -ex backtrace 2>&1 && rm ${core}")
   seen_by(${by} eu-stack "${published_eu_stack} -p PID")
   seen_by(${by} eu-stack_core "${write_core} && ${published_eu_stack} --core=${core} -e PROGRAM && rm ${core}")
-  seen_by_perf(${by})
+  seen_by_perf(${by} ${by})
   jitunwind_output_test(code_segments.backtrace_symbols.${by}
     PRINTS "/code-[^\\n]*\\(jit_inner\\+0x[^\\n]*\\n([^\\n]*\\n)+[^\\n]*/code-[^\\n]*\\(jit_outer\\+0x"
     COMMAND $<TARGET_FILE:published_by_${by}> names)
