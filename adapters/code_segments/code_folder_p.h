@@ -15,6 +15,7 @@ namespace jitunwind {
 
 /// `why`: with static storage.
 inline Error not_published(const char* why) noexcept { return {ErrorCode::io, 0, why}; }
+inline constexpr const char* k_disk_full = "the folder's disk is full";
 
 /// Error io, for a program that changed its identity: its user must not decide where its files are.
 Status may_publish() noexcept;

@@ -106,9 +106,9 @@ void CodeSegments::State::enter(Place room, AddrRange code, std::span<const std:
                                 std::string_view name) noexcept {
   const auto entry = room.segment->take_entry(room.index, code.begin);
   if (entry && room.segment->publish(*entry, code.size(), frames, name)) return;
-  const bool is_disk_full = entry && room.segment->memory().is_disk_full();
-  refuse(is_disk_full ? Error{ErrorCode::io, code.begin, "the folder's disk is full"}
-                      : Error{ErrorCode::too_deep, code.begin, "the segment's tables have no room for it"});
+  const char* const lack = entry ? room.segment->memory().lack() : nullptr;
+  refuse(lack != nullptr ? Error{ErrorCode::io, code.begin, lack}
+                         : Error{ErrorCode::too_deep, code.begin, "the segment's tables have no room for it"});
 }
 
 void CodeSegments::State::finish(Place room, unw_dyn_info_t* procedure) noexcept {

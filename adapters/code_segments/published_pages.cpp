@@ -182,7 +182,7 @@ class PublishedPages::Pages {
     if (file.is_open() && write_whole(file.number(), {segment.memory().writable(), text}, 0) &&
         ::rename(unfinished.c_str(), kept_.c_str()) == 0)
       return;
-    const char* const why = errno == ENOSPC ? "the folder's disk is full" : "the file cannot be copied";
+    const char* const why = errno == ENOSPC ? k_disk_full : "the file cannot be copied";
     lacks({ErrorCode::io, pages.begin, why});
     if (file.is_open()) ::unlink(unfinished.c_str());
     kept_.clear();

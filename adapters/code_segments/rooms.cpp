@@ -114,7 +114,7 @@ Result<CodeRoom> CodeSegments::State::allocate(const RoomSize& size, Opened& unu
         return room_of(place);
       }
     }
-    Status may_have_file = is_disk_full ? Status(not_published("the folder's disk is full")) : may_publish();
+    Status may_have_file = is_disk_full ? Status(not_published(k_disk_full)) : may_publish();
     if (may_have_file && lists_libraries()) {
       may_have_file = not_published("a callback of dl_iterate_phdr() must not open a library");
       is_alone = true;

@@ -1,5 +1,6 @@
 // The file of a segment and its mappings.
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <link.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -55,7 +56,7 @@ Result<ReadableFile> make_new_file(const std::string& place, FilesAtEnd files, c
 void SegmentMemory::swap(SegmentMemory& other) noexcept {
   constexpr auto all = [](SegmentMemory& it) {
     return std::tie(it.path_, it.files_, it.view_, it.bytes_, it.image_, it.image_bytes_, it.handle_, it.backed_,
-                    it.has_all_pages_, it.is_disk_full_, it.is_sealed_, it.is_file_, it.has_first_);
+                    it.has_all_pages_, it.lack_, it.is_sealed_, it.is_file_, it.has_first_);
   };
   auto own = all(*this), others = all(other);
   own.swap(others);
@@ -107,8 +108,7 @@ Status SegmentMemory::give_size(int file) const noexcept {
 Status SegmentMemory::back_all(int file) noexcept {
   has_all_pages_ = true;
   if (::syscall(SYS_fallocate, file, 0, 0L, static_cast<long>(bytes_)) == 0) return Done{};
-  return not_published(errno == ENOSPC ? "the folder's disk is full"
-                                       : "the folder's file system allocates no room ahead");
+  return not_published(errno == ENOSPC ? k_disk_full : "the folder's file system allocates no room ahead");
 }
 
 /// A page that the disk has no room for is SIGBUS when it is written to. The kernel says so instead if it is asked for
@@ -118,11 +118,15 @@ bool SegmentMemory::back_pages(std::size_t from, std::size_t to) noexcept {
   return ::madvise(view_ + from, std::min(to, bytes_) - from, k_populate_write) == 0;
 }
 
+/// A filter of system calls that is newer than the segment may refuse single pages.
 bool SegmentMemory::back_more(Growing part, std::size_t begin, std::size_t end) noexcept {
   std::size_t& backed = backed_[static_cast<std::size_t>(part)];
-  is_disk_full_ = !back_pages(std::max(backed, begin / k_unit * k_unit), up_to_unit(end));
-  if (!is_disk_full_) backed = up_to_unit(end);
-  return !is_disk_full_;
+  if (back_pages(std::max(backed, begin / k_unit * k_unit), up_to_unit(end)))
+    return backed = up_to_unit(end), lack_ = nullptr, true;
+  const Status all = errno == EFAULT ? Status(not_published(k_disk_full))
+                                     : back_all(ReadableFile(path_.c_str(), O_RDWR | O_NOFOLLOW).number());
+  lack_ = all ? nullptr : all.error().what;
+  return has_all_pages_ = lack_ == nullptr;
 }
 
 /// The dynamic section does not grow.
@@ -133,7 +137,7 @@ Status SegmentMemory::back_begins(const SegmentLayout& layout, int file) noexcep
       back(Growing::frames, layout.frames, layout.frames + k_frames_of_function + k_frames_end) &&
       back_pages(layout.dynamic, layout.end))
     return Done{};
-  return errno == EFAULT ? not_published("the folder's disk is full") : back_all(file);
+  return errno == EFAULT ? not_published(k_disk_full) : back_all(file);
 }
 
 Status SegmentMemory::map(int file, Addr at) noexcept {
@@ -147,10 +151,6 @@ Status SegmentMemory::map(int file, Addr at) noexcept {
   return Done{};
 }
 
-Status SegmentMemory::open() noexcept {
-  let_libraries_be_listed();
-  handle_ = ::dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle_ == nullptr) return not_published("the dynamic linker does not open the file");
 /// Readers take the lowest mapping of a file for its begin. The view is that if the kernel gives addresses from the
 /// lowest one up, as it does beside an unlimited stack. perf is told of no move, and knows the view by its former name.
 void SegmentMemory::lift_view() noexcept {
@@ -165,6 +165,10 @@ void SegmentMemory::lift_view() noexcept {
   }
 }
 
+Status SegmentMemory::open() noexcept {
+  let_libraries_be_listed();
+  handle_ = ::dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle_ == nullptr) return not_published("the dynamic linker does not open the file");
   link_map* map = nullptr;
   if (::dlinfo(handle_, RTLD_DI_LINKMAP, &map) != 0)
     return not_published("the dynamic linker does not know its own library");
@@ -191,11 +195,11 @@ Result<SegmentMemory> SegmentMemory::make_file(const std::string& place, FilesAt
   if (::renameat(AT_FDCWD, memory.path_.c_str(), AT_FDCWD, path.c_str()) != 0)
     return not_published("the file cannot have its name");
   memory.path_ = path;
+  memory.is_file_ = true;
+  if (!layout.is_laid_over) return memory;
   // perf takes the name that a file has when it is mapped.
   ::munmap(std::exchange(memory.view_, nullptr), memory.bytes_);
   if (!memory.map_view(file.number(), view)) return not_published("the file cannot be mapped");
-  memory.is_file_ = true;
-  if (!layout.is_laid_over) return memory;
   return memory;
 }
 
@@ -204,11 +208,11 @@ Result<SegmentMemory> SegmentMemory::publish(const std::string& place, FilesAtEn
   Result<SegmentMemory> memory = make_file(place, files, "code-", layout, arch, 0);
   if (!memory) return memory;
   if (const Status opened = memory->open(); !opened) return opened.error();
+  memory->lift_view();
   memory->files_ = files;
   return memory;
 }
 
-  memory->lift_view();
 Result<SegmentMemory> SegmentMemory::publish_pages(const std::string& place, FilesAtEnd files, SegmentLayout& layout,
                                                    const Arch& arch, Addr text, Addr tables) {
   layout.place_tables_behind(static_cast<std::size_t>(tables - text));

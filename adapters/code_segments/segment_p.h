@@ -94,15 +94,16 @@ class SegmentMemory {
   /// nothing has changed. Throws std::bad_alloc. Precondition: is_published(), nobody writes to the view or to the
   /// image, and the parts are what both show.
   Result<std::string> renew(std::span<const FilePart> parts, const SegmentLayout& layout, bool seals);
-  /// Gives the file pages from the begin of a part to its end, both offsets, if it has none yet. False: the disk has no
-  /// room for them. Precondition: not is_sealed().
+  /// Gives the file pages from the begin of a part to its end, both offsets, if it has none yet. False: it gets none,
+  /// and lack() is the reason. Precondition: not is_sealed().
   bool back(Growing part, std::size_t begin, std::size_t end) noexcept {
     return has_all_pages_ || end <= backed_[static_cast<std::size_t>(part)] || back_more(part, begin, end);
   }
-  bool is_disk_full() const noexcept { return is_disk_full_; }  ///< back() has returned false
-  /// Gives it all pages, if the disk has room for them.
+  const char* lack() const noexcept { return lack_; }  ///< null: back() has not returned false
+  /// Gives it all pages, if the disk has room for them, and they are no more than a program may never need.
   void back_all_ahead() noexcept {
-    if (!has_all_pages_ && back_pages(0, bytes_)) backed_.fill(bytes_);
+    constexpr std::size_t k_most = std::size_t{4} << 20;
+    if (!has_all_pages_ && bytes_ <= k_most && back_pages(0, bytes_)) backed_.fill(bytes_);
   }
   /// Says that renew() has made a file that has pages up to the end of this part alone. The last one may be the only
   /// one of its unit.
@@ -131,8 +132,8 @@ class SegmentMemory {
   Status back_all(int file) noexcept;
   Status map(int file, Addr at) noexcept;
   Status open() noexcept;
-  Status map_anew(int file, const SegmentLayout& layout, bool seals) noexcept;
   void lift_view() noexcept;
+  Status map_anew(int file, const SegmentLayout& layout, bool seals) noexcept;
   static Result<SegmentMemory> make_file(const std::string& place, FilesAtEnd files, const char* prefix,
                                          SegmentLayout& layout, const Arch& arch, Addr view);
 
@@ -145,7 +146,7 @@ class SegmentMemory {
   void* handle_ = nullptr;               // of dlopen(); null: the image is a mapping of its own
   std::array<std::size_t, 5> backed_{};  // ends of what has pages, of each part
   bool has_all_pages_ = true;
-  bool is_disk_full_ = false;
+  const char* lack_ = nullptr;
   bool is_sealed_ = false;
   bool is_file_ = false;
   bool has_first_ = false;  // the file that the dynamic linker opened has this name behind its own:

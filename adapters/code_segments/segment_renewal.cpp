@@ -71,7 +71,7 @@ Result<std::string> SegmentMemory::renew(std::span<const FilePart> parts, const 
   if (!sized) return give_up(sized.error());
   if (!std::all_of(parts.begin(), parts.end(),
                    [&](const FilePart& part) { return write_whole(file.number(), part.bytes, part.at); }))
-    return give_up(not_published(errno == ENOSPC ? "the folder's disk is full" : "the new file cannot be written"));
+    return give_up(not_published(errno == ENOSPC ? k_disk_full : "the new file cannot be written"));
   if (::rename(name.c_str(), whole.c_str()) != 0)
     return give_up(not_published("the new file cannot have a name of its own"));
   name = whole;

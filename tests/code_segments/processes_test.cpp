@@ -10,7 +10,6 @@
 
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -19,8 +18,8 @@
 #include <thread>
 #include <vector>
 
-#include "jitunwind/sdk/exceptions/copied_procedure_internal.h"
 #include "tests/code_segments/committed.h"
+#include "tests/code_segments/in_child.h"
 #include "tests/code_segments/symbols_of.h"
 #include "tests/support/allowed_calls.h"
 #include "tests/support/command.h"
@@ -28,25 +27,6 @@
 
 namespace jitunwind::test {
 namespace {
-
-const Callee k_identity = [](void* argument) { return argument; };
-
-/// Runs `body` in a child, with a folder for its files; returns its exit status, or 128 + the signal.
-template <class Body>
-int in_child(const std::string& folder, Body body) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::setenv("JITUNWIND_CODE_DIR", folder.c_str(), 1);
-    ::_exit(body());
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
-std::size_t folders_in(const std::string& place) {
-  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(place), {}));
-}
 
 /// The child has the code of before, whatever the parent writes into its memory; it names and walks it.
 TEST(CodeSegmentsProcess, ChildrenKeepTheCodeOfBefore) {
@@ -228,143 +208,6 @@ TEST(CodeSegmentsProcess, ManyProcessesOfOneUserShareAFolder) {
   EXPECT_EQ(folders_in(folder.path()), 0u);
 }
 
-/// Makes code while segments cannot be renewed: it runs and is named, and nothing is lost.
-int go_on_without_new_files(CodeSegments& segments, Addr start, const char* why) {
-  const Status sealed = segments.seal();
-  if (sealed || std::string(sealed.error().what) != why) return 11;
-  Addr next = commit_frame(segments, "next");
-  // A commit renews when the time has come, which a slow seal() puts off.
-  for (int i = 0; i < 200 && segments.status().refused < 2; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(120));
-    if (!segments.release(next)) return 17;
-    next = commit_frame(segments, "next");
-  }
-  for (const Addr one : {start, next})
-    if (call(one, k_identity, &segments) != &segments || LibgccSearch()(one + 1) != one) return 12;
-  if (symbol_at(start) != std::string("before") || symbol_at(next) != std::string("next")) return 13;
-  const CodeSegmentsStatus status = segments.status();
-  if (status.published != 2 || status.sealed != 0 || status.refused < 2) return 14;
-  if (status.latest_refusal.what != std::string(why)) return 15;
-  return segments.release(start) && segments.release(next) ? 0 : 16;
-}
-
-/// The kernel would end the program by SIGXFSZ.
-TEST(CodeSegmentsProcess, LimitsOfTheSizeOfFilesAreKept) {
-  constexpr rlimit k_small{4096, 4096};
-  const std::string why = "the process may make no file of that size (RLIMIT_FSIZE)";
-  EXPECT_EQ(in_child("/tmp",
-                     [&] {
-                       if (::setrlimit(RLIMIT_FSIZE, &k_small) != 0) return 1;
-                       CodeSegments segments;
-                       const Addr start = commit_frame(segments, "hidden");
-                       if (call(start, k_identity, &segments) != &segments) return 2;
-                       const CodeSegmentsStatus status = segments.status();
-                       if (status.files != 0 || status.functions != 1) return 3;
-                       return status.latest_refusal.what == why ? 0 : 4;
-                     }),
-            0);
-  EXPECT_EQ(in_child("/tmp",
-                     [&] {
-                       CodeSegments segments;
-                       const Addr start = commit_frame(segments, "before");
-                       if (::setrlimit(RLIMIT_FSIZE, &k_small) != 0) return 1;
-                       return go_on_without_new_files(segments, start, why.c_str());
-                     }),
-            0);
-}
-
-/// The filter ends the process when a thread starts, which would open the next segment.
-TEST(CodeSegmentsProcess, NothingIsPublishedAheadOfASegmentThatIsEmpty) {
-  EXPECT_EQ(in_child("/tmp",
-                     [] {
-                       constexpr rlimit k_small{4096, 4096};
-                       auto filter = answers(std::array{unsigned{SYS_clone}, unsigned{SYS_clone3}},
-                                             SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_ALLOW);
-                       if (::setrlimit(RLIMIT_FSIZE, &k_small) != 0 || !install(filter)) return 1;
-                       CodeSegments segments;
-                       return segments.allocate(16) ? 0 : 2;
-                     }),
-            0);
-}
-
-/// More code than 32 bits count. Files would need disk for all of it, so that only the memory's addresses are taken.
-TEST(CodeSegmentsProcess, FiveGiBOfCode) {
-  constexpr std::size_t k_gib = std::size_t{1} << 30;
-  constexpr rlimit k_small{std::size_t{64} << 20, std::size_t{64} << 20};
-  EXPECT_EQ(in_child("/tmp",
-                     [&] {
-                       if (::setrlimit(RLIMIT_FSIZE, &k_small) != 0) return 1;
-                       CodeSegments segments;
-                       if (segments.allocate(k_gib + 1) || segments.allocate(~std::size_t{0})) return 2;
-                       std::vector<Addr> starts;
-                       for (int i = 0; i < 5; ++i) {
-                         const auto room = segments.allocate(k_gib);
-                         if (!room && room.error().code == ErrorCode::out_of_memory) break;  // a small machine
-                         if (!room || room->writable.size() != k_gib) return 3;
-                         std::byte* const end = room->writable.data() + k_gib - sizeof FrameCode::k_bytes;
-                         std::memcpy(room->writable.data(), FrameCode::k_bytes, sizeof FrameCode::k_bytes);
-                         std::memcpy(end, FrameCode::k_bytes, sizeof FrameCode::k_bytes);
-                         const Description description = frame_description("large");
-                         if (!segments.commit(description, {.start = room->start, .size = k_gib})) return 4;
-                         for (const Addr at : {room->start, room->start + k_gib - sizeof FrameCode::k_bytes})
-                           if (call(at, k_identity, &segments) != &segments) return 5;
-                         starts.push_back(room->start);
-                       }
-                       const Addr small = commit_frame(segments, "small");
-                       if (symbol_at(small) != std::string("small")) return 6;
-                       const CodeSegmentsStatus status = segments.status();
-                       if (status.functions != starts.size() + 1 || status.published != 1) return 7;
-                       for (const Addr start : starts) {
-                         if (registered_name(start + k_gib - 1) != std::string("large")) return 8;
-                         if (!segments.release(start) || !registered_name(start).empty()) return 9;
-                       }
-                       return segments.status().segments == 1 ? 0 : 10;
-                     }),
-            0);
-}
-
-/// The folders are right, and the process has no more addresses, as one that has more code than it may map.
-TEST(CodeSegmentsProcess, LimitsOfMemoryAreNoFoldersFault) {
-  if (k_is_sanitized) return;  // they map terabytes
-  constexpr std::size_t k_gib = std::size_t{1} << 30;
-  EXPECT_EQ(in_child("/tmp",
-                     [] {
-                       std::size_t pages = 0;
-                       std::ifstream("/proc/self/statm") >> pages;
-                       const rlim_t bytes = pages * static_cast<rlim_t>(::getpagesize()) + k_gib / 4;
-                       const rlimit limit{bytes, bytes};
-                       CodeSegments segments({.text_bytes = k_gib});
-                       if (::setrlimit(RLIMIT_AS, &limit) != 0) return 1;
-                       const auto room = segments.allocate(16);
-                       if (room || room.error().code != ErrorCode::out_of_memory) return 2;
-                       const std::string why = segments.status().latest_refusal.what;
-                       return why == "the process has no more memory for mappings" ? 0 : 3;
-                     }),
-            0);
-}
-
-/// Somebody removed the file, or the whole folder.
-TEST(CodeSegmentsProcess, FilesThatVanishAreNotReplaced) {
-  for (const bool removes_folder : {false, true}) {
-    const TemporaryFolder folder;
-    EXPECT_EQ(in_child(folder.path(),
-                       [&] {
-                         CodeSegments segments;
-                         const Addr start = commit_frame(segments, "before");
-                         for (const auto& file : std::filesystem::directory_iterator(segments.status().folder))
-                           std::filesystem::remove(file.path());
-                         if (removes_folder) std::filesystem::remove(segments.status().folder);
-                         return go_on_without_new_files(segments, start,
-                                                        removes_folder
-                                                            ? "no new file can be made in the folder"
-                                                            : "the file cannot have the name of the former one");
-                       }),
-              0)
-        << removes_folder;
-    EXPECT_EQ(folders_in(folder.path()), 0u);
-  }
-}
-
 /// The dynamic linker cannot read the file.
 TEST(CodeSegmentsProcess, NothingIsPublishedWhereLibrariesCannotBeOpened) {
   const TemporaryFolder folder;
@@ -415,29 +258,6 @@ TEST(CodeSegmentsProcess, NothingIsPublishedInPartWhereACallIsRefused) {
   }
 }
 
-/// An older kernel does not know the call that gives a file its pages, or a filter refuses it. The file gets all of
-/// them at once, by another call.
-TEST(CodeSegmentsProcess, FilesHaveAllPagesWhereTheKernelGivesNoSinglePages) {
-  constexpr unsigned k_populate_write = 23;  // MADV_POPULATE_WRITE
-  for (const unsigned error : {EINVAL, EPERM}) {
-    EXPECT_EQ(in_child("/tmp",
-                       [=] {
-                         sock_filter filter[]{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-                                              BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 3),
-                                              BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[2])),
-                                              BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, k_populate_write, 0, 1),
-                                              BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
-                                              BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-                         if (!install(filter)) return 1;
-                         CodeSegments segments;
-                         if (symbol_at(commit_frame(segments, "seen")) != std::string("seen")) return 2;
-                         return segments.status().refused == 0 ? 0 : 3;
-                       }),
-              0)
-        << error;
-  }
-}
-
 /// A process ends at a call that makes a file, or a new one in its place. Nobody finds half a file by a name of a whole
 /// one.
 TEST(CodeSegmentsProcess, FilesHaveTheirNamesWhenTheyAreWhole) {
@@ -467,23 +287,6 @@ TEST(CodeSegmentsProcess, FilesHaveTheirNamesWhenTheyAreWhole) {
     EXPECT_GT(files, 0u) << call_number;
     EXPECT_EQ(whole > 0, call_number == SYS_pwrite64 || call_number == SYS_renameat2) << call_number;
   }
-}
-
-/// A file that somebody cuts has no pages for the code, as that of any library. Code elsewhere goes on.
-TEST(CodeSegmentsProcess, FilesThatAreCutTakeTheirCode) {
-  const TemporaryFolder folder;
-  EXPECT_EQ(in_child(folder.path(),
-                     [&] {
-                       ::signal(SIGBUS, [](int) { ::_exit(0); });
-                       CodeSegments cut, whole;
-                       const Addr gone = commit_frame(cut, "gone"), stays = commit_frame(whole, "stays");
-                       Dl_info info{};
-                       if (::dladdr(as_pointer(gone), &info) == 0 || ::truncate(info.dli_fname, 0) != 0) return 1;
-                       if (call(stays, k_identity, &cut) != &cut || symbol_at(stays) != std::string("stays")) return 2;
-                       call(gone, k_identity, &cut);
-                       return 3;
-                     }),
-            0);
 }
 
 /// Each copy of this library has a file of its own in the process's folder, and goes with it.
