@@ -27,7 +27,7 @@ KnownFrames::Key KnownFrames::key_of(const MarkRecorder& marks, const Code& code
   const auto [personality, own_lsda, gp] = marks.facts();
   const Addr lsda = code.lsda != 0 ? code.lsda : own_lsda;
   Key key{{code.size, personality, personality != 0 ? lsda : 0}};
-  if (marks.ops().size() > MarkRecorder::k_inline) return key;
+  if (marks.ops().size() > k_most_marks) return key;
   std::memcpy(words.data(), marks.ops().data(), marks.ops().size_bytes());
   std::uint64_t* const end = std::ranges::copy(marks.entry_regions(), &words[2 * marks.ops().size()]).out;
   *end = marks.entry_regions().size();
@@ -35,15 +35,15 @@ KnownFrames::Key KnownFrames::key_of(const MarkRecorder& marks, const Code& code
   return key;
 }
 
-void KnownFrames::Entry::assign(const Key& key, std::span<const std::byte> its_frames, const CodeShape& alike,
+void KnownFrames::Entry::assign(const Key& key, std::span<const std::byte> its_frames, const CodeShape* alike,
                                 const unw_dyn_info_t& procedure) {
   marks.assign(key.marks.begin(), key.marks.end());
   frames.assign(its_frames.begin(), its_frames.end());
   if (key.shape != nullptr) shape = *key.shape;
   Facts::operator=(key);
-  unit = alike.unit;
+  unit = local_space().arch.unit;
   const std::uint64_t units = size / unit;
-  if (marks.empty()) front = alike.front, tail = alike.tail;
+  if (alike != nullptr) front = alike->front, tail = alike->tail;
   const std::uint64_t* word = marks.data();
   for (const unw_dyn_region_info_t* of = procedure.u.pi.regions; of != nullptr && !marks.empty(); of = of->next) {
     for (const unw_dyn_op_t& op : std::span(of->op, of->op_count)) {
@@ -226,9 +226,9 @@ void CodeSegments::State::publish(Place room, std::string_view name, const Known
       return enter(room, code_of(*procedure), frames, known_name.view()), finish(room, procedure);
   }
   KnownFrames::Entry encoded;  // destroyed without the lock
-  const CodeShape* const shape = key ? shape_of(procedure->start_ip) : nullptr;
+  const CodeShape* const shape = key.shape != nullptr ? shape_of(procedure->start_ip) : nullptr;
   publish_encoded(room, code_of(*procedure), [&](std::span<const std::byte> frames) {
-    if (shape != nullptr && !frames.empty()) encoded.assign(key, frames, *shape, *procedure);
+    if ((shape != nullptr || !key.marks.empty()) && !frames.empty()) encoded.assign(key, frames, shape, *procedure);
   });
   const SegmentsLock lock;
   if (!encoded.frames.empty()) known_frames.exchange(key, encoded);

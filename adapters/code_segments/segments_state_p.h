@@ -53,8 +53,8 @@ class KnownFrames {
     std::uint64_t rest = 0;       ///< units of the code besides the distance
     std::uint64_t front = 0, tail = 0;  ///< CodeShape's; of marks, by whether they were said to count from the end
 
-    /// Frames that have other instructions than the usual ones serve one size.
-    void assign(const Key& key, std::span<const std::byte> its_frames, const CodeShape& alike,
+    /// Frames that have other instructions than the usual ones serve one size. Those of marks need no shape.
+    void assign(const Key& key, std::span<const std::byte> its_frames, const CodeShape* alike,
                 const unw_dyn_info_t& procedure);
     bool is_for(const Key& key) const noexcept {
       return (key.shape != nullptr ? shape == *key.shape : !shape) && std::ranges::equal(marks, key.marks) &&
@@ -78,7 +78,8 @@ class KnownFrames {
     const Addr personality = description.personality();
     return {{code.size, personality, personality != 0 ? lsda : 0}, &description.shape()};
   }
-  using Words = std::array<std::uint64_t, 2 * MarkRecorder::k_inline + 7>;
+  static constexpr std::size_t k_most_marks = 256;
+  using Words = std::array<std::uint64_t, 2 * k_most_marks + 7>;
   /// Refers to `words`, which get the marks as they were said: registering them gives them places in code of one size.
   static Key key_of(const MarkRecorder& marks, const Code& code, Words& words) noexcept;
 

@@ -282,6 +282,9 @@ TEST(CodeSegments, FramesOfMarksServeThoseThatSayTheSame) {
       [=](Marks& marks) {
         for (int i = 0; i < 60; ++i) marks.allocate(at(i % 8), 16);
       },
+      [=](Marks& marks) {
+        for (int i = 0; i < 60; ++i) marks.allocate(at(i % 4 - 6), 16);
+      },
   };
   CodeSegments segments;
   std::mt19937 random(1);

@@ -1,6 +1,7 @@
-// Registers and cancels code whose instructions are counted: registering_work alone|beside_segments|alone_marks ROUNDS.
-// Or commits and releases it: registering_work one_size|many_sizes|one_data|many_data|one_marks|many_marks ROUNDS. Data
-// are those of a personality routine. Marks describe code of one size, or of many.
+// Registers and cancels code whose instructions are counted: registering_work WAY ROUNDS, for alone, beside_segments,
+// alone_marks and alone_more_marks. Or commits and releases it, for one_size, many_sizes, one_data, many_data,
+// one_marks, many_marks and many_more_marks. Data are those of a personality routine. Marks describe code of one size,
+// or of many; more of them are more than a shape has.
 #include <cstdlib>
 #include <optional>
 #include <string_view>
@@ -20,11 +21,13 @@ int main(int argc, char** argv) {
   if (has_data) described.personality(reinterpret_cast<std::uintptr_t>(code));
   const Description description = described.build().value();
   const Code place{.start = reinterpret_cast<std::uintptr_t>(code), .size = sizeof code};
-  const bool has_marks = way.ends_with("marks"), has_sizes = way == "many_sizes" || way == "many_marks";
+  const bool has_marks = way.ends_with("marks"), has_sizes = way.starts_with("many") && !has_data;
   const bool commits = !way.starts_with("alone") && way != "beside_segments";
+  const int more_marks = way.ends_with("more_marks") ? 60 : 0;
   test::host::Marks marks;
   for (long rounds = std::atol(argv[2]); rounds > 0; --rounds) {
     if (has_marks) test::FrameCode::record(marks);
+    for (int i = 0; i < more_marks; ++i) marks.allocate({-4, 0}, 16);
     if (!commits) {
       if (!(has_marks ? register_code(marks, place) : register_code(description, place))) return 1;
       continue;

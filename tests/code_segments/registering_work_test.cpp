@@ -43,6 +43,7 @@ TEST(RegisteringWork, OfMarksThatSayTheSameIsThatOfOneShape) {
   const double added = of_work("one_size") - of_work("alone"), alone = of_work("alone_marks");
   EXPECT_LT(of_work("one_marks") - alone, added + 1'000);
   EXPECT_LT(of_work("many_marks") - alone, added + 1'000);
+  EXPECT_LT(of_work("many_more_marks") - of_work("alone_more_marks"), added + 3'000);
 }
 
 }  // namespace
