@@ -1,9 +1,12 @@
 #include "jitunwind/adapters/code_segments/code_folder_p.h"
 
+#include <limits.h>
 #include <signal.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdint>
 #include <cstdlib>
@@ -56,10 +59,28 @@ bool is_own_folder(int folder) noexcept {
 }
 
 /// Others who may rename what is in a folder could put their own code there. The sticky bit keeps them from doing so.
-bool is_safe(int place) noexcept {
+bool is_safe(int place, uid_t root) noexcept {
   struct stat status;
-  if (::fstat(place, &status) != 0 || (status.st_uid != 0 && status.st_uid != ::geteuid())) return false;
-  return (status.st_mode & (S_IWGRP | S_IWOTH)) == 0 || (status.st_mode & S_ISVTX) != 0;
+  if (::fstat(place, &status) != 0) return false;
+  const bool is_known_owner = status.st_uid == 0 || status.st_uid == ::geteuid() || status.st_uid == root;
+  return is_known_owner && ((status.st_mode & (S_IWGRP | S_IWOTH)) == 0 || (status.st_mode & S_ISVTX) != 0);
+}
+
+/// Opens a folder that nobody else may replace, nor one above it, by its path without links. The owner of "/" may
+/// replace the C library. A user namespace that lacks root shows root's folders as those of a user like that one.
+Result<ReadableFile> open_safe(const std::string& path) {
+  struct stat root {};
+  (void)::stat("/", &root);
+  ReadableFile folder;
+  for (std::size_t end = 0; end != path.size();) {
+    end = std::min(path.find('/', end + 1), path.size());  // what is in front of it is safe: its path leads there
+    folder = ReadableFile(path.substr(0, end).c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW);
+    if (!folder.is_open()) return not_published("the folder cannot be opened");
+    if (!is_safe(folder.number(), root.st_uid))
+      return not_published(end == path.size() ? "others may replace what is in the folder"
+                                              : "others may replace a folder above the folder");
+  }
+  return folder;
 }
 
 void remove_gone(const ReadableFile& place) {
@@ -110,22 +131,23 @@ CodePlaces CodePlaces::of_environment() {
 Result<CodeFolder> CodeFolder::open(const std::string& place, FilesAtEnd files) {
   // The dynamic linker's name of a library must lead others to it.
   if (!place.starts_with('/')) return not_published("the folder's path is not absolute");
-  const ReadableFile outer(place.c_str(), O_DIRECTORY);
-  if (!outer.is_open()) return not_published("the folder cannot be opened");
-  if (!is_safe(outer.number())) return not_published("others may replace what is in the folder");
+  std::array<char, PATH_MAX> path;
+  if (::realpath(place.c_str(), path.data()) == nullptr) return not_published("the folder cannot be opened");
+  const Result<ReadableFile> outer = open_safe(path.data());
+  if (!outer) return outer.error();
   const std::string name = std::string(k_code_folder_prefix) + own_namespace() + name_of(::getpid()) + own_program();
   ReadableFile inner;
   for (unsigned tries = 0; !inner.is_open() && tries != k_most_tries; ++tries) {
-    if (::mkdirat(outer.number(), name.c_str(), S_IRWXU) == 0) {
-      if (files == FilesAtEnd::removed) remove_gone(outer);
+    if (::mkdirat(outer->number(), name.c_str(), S_IRWXU) == 0) {
+      if (files == FilesAtEnd::removed) remove_gone(*outer);
     } else if (errno != EEXIST) {
       return not_published("no folder can be made in the folder");
     }
-    inner = ReadableFile(outer.number(), name.c_str(), O_DIRECTORY | O_NOFOLLOW);
+    inner = ReadableFile(outer->number(), name.c_str(), O_DIRECTORY | O_NOFOLLOW);
   }
   if (!inner.is_open() || !is_own_folder(inner.number()))
     return not_published("the process's folder is somebody else's");
-  return CodeFolder{place + "/" + name, std::move(inner)};
+  return CodeFolder{std::string(path.data()) + "/" + name, std::move(inner)};
 }
 
 }  // namespace jitunwind

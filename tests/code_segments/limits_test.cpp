@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <dlfcn.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -19,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "jitunwind/adapters/code_segments/code_folder_p.h"
 #include "jitunwind/sdk/exceptions/copied_procedure_internal.h"
 #include "tests/code_segments/committed.h"
 #include "tests/code_segments/in_child.h"
@@ -29,6 +32,38 @@
 
 namespace jitunwind::test {
 namespace {
+
+/// Another user who owns a folder of the path may replace those in it. A user namespace without root shows root's
+/// folders as those of a user whom it does not know.
+TEST(CodeSegmentsProcess, FoldersOfOtherUsersDoNotServe) {
+  if (::geteuid() != 0 || k_is_sanitized) return;  // only root gives folders away
+  constexpr uid_t k_user = 1000, k_other = 1001;
+  const TemporaryFolder place;
+  const std::string own = place / "own";
+  ASSERT_EQ(::mkdir(own.c_str(), S_IRWXU), 0);
+  ASSERT_EQ(::chown(own.c_str(), k_user, k_user), 0);
+  const auto reason = [&] {
+    const auto opened = CodeFolder::open(own, FilesAtEnd::removed);
+    return opened ? (::rmdir(opened->path.c_str()), std::string()) : opened.error().what;
+  };
+  const auto of_user = [&](std::string_view expected, bool has_root) {
+    return in_child(own, [&] {
+      if (::setresuid(k_user, k_user, k_user) != 0 || ::prctl(PR_SET_DUMPABLE, 1) != 0) return 1;
+      if (!has_root) {
+        if (::unshare(CLONE_NEWUSER) != 0) return 0;  // not everybody may
+        std::ofstream map("/proc/self/uid_map");
+        if (!(map << "0 " << k_user << " 1" << std::flush) || ::geteuid() != 0) return 2;
+      }
+      return reason() == expected ? 0 : 3;
+    });
+  };
+  ASSERT_EQ(::chmod(place.path().c_str(), 0755), 0);
+  EXPECT_EQ(reason(), "others may replace what is in the folder");
+  EXPECT_EQ(of_user("", true), 0);
+  EXPECT_EQ(of_user("", false), 0);
+  ASSERT_EQ(::chown(place.path().c_str(), k_other, k_other), 0);
+  EXPECT_EQ(of_user("others may replace a folder above the folder", true), 0);
+}
 
 /// Makes code while segments cannot be renewed: it runs and is named, and nothing is lost.
 int go_on_without_new_files(CodeSegments& segments, Addr start, const char* why) {

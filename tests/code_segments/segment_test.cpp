@@ -6,7 +6,9 @@
 #include <unwind.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "jitunwind/adapters/code_segments/code_folder_p.h"
@@ -150,7 +152,22 @@ TEST(Segment, FoldersThatDoNotServe) {
   };
   EXPECT_EQ(why(folder / "missing"), "the folder cannot be opened");
   EXPECT_EQ(why(make("everybody's", 0777)), "others may replace what is in the folder");
+  EXPECT_EQ(why(make("everybody's/own", 0700)), "others may replace a folder above the folder");
   EXPECT_EQ(why(make("sticky", 01777)), "served");
+  EXPECT_EQ(why(make("sticky/own", 0700)), "served");
+  // A link in a folder where others may put another one leads to the folder that it led to when it was followed.
+  for (const std::string to : {"sticky/own", "everybody's/own"}) {
+    const std::string link = folder / "everybody's/link";
+    ASSERT_EQ(::symlink((folder / to).c_str(), link.c_str()), 0);
+    const auto opened = CodeFolder::open(link, FilesAtEnd::removed);
+    EXPECT_EQ(opened ? std::string("served") : opened.error().what,
+              to == "sticky/own" ? "served" : "others may replace a folder above the folder");
+    if (opened) {
+      EXPECT_TRUE(opened->path.starts_with(std::filesystem::canonical(folder.path()).string() + "/sticky/own/"));
+      EXPECT_EQ(::rmdir(opened->path.c_str()), 0);
+    }
+    ASSERT_EQ(::unlink(link.c_str()), 0);
+  }
   EXPECT_EQ(why("/proc"), "no folder can be made in the folder");  // as one that may not be written to
   EXPECT_EQ(why("."), "the folder's path is not absolute");
   const std::string own = make("own", 0700);
