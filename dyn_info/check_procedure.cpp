@@ -316,8 +316,6 @@ const FunctionsAbove* jitunwind_functions_above() noexcept {
   return &k_functions;
 }
 
-namespace {
-[[gnu::constructor]] void come() { library_comes(*jitunwind_functions_above()); }
-}  // namespace
+[[gnu::constructor]] static void come() { library_comes(*jitunwind_functions_above()); }
 
 }  // namespace jitunwind

@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "jitunwind/dyn_info/registry/observers_internal.h"
 #include "jitunwind/dyn_info/registry/registration_checks_internal.h"
 #include "jitunwind/dyn_info/registry/registry_internal.h"
 #include "jitunwind/dyn_info/registry/registry_state_p.h"
@@ -60,9 +59,7 @@ const FunctionsAbove* functions_above() noexcept {
 }
 #else
 void library_comes(const FunctionsAbove&) noexcept {}
-namespace {
-void open_functions_above() noexcept {}
-}  // namespace
+static void open_functions_above() noexcept {}
 
 const FunctionsAbove* functions_above() noexcept { return jitunwind_functions_above(); }
 #endif
