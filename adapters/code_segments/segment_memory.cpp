@@ -118,26 +118,31 @@ bool SegmentMemory::back_pages(std::size_t from, std::size_t to) noexcept {
   return ::madvise(view_ + from, std::min(to, bytes_) - from, k_populate_write) == 0;
 }
 
-/// A filter of system calls that is newer than the segment may refuse single pages.
-bool SegmentMemory::back_more(Growing part, std::size_t begin, std::size_t end) noexcept {
-  std::size_t& backed = backed_[static_cast<std::size_t>(part)];
-  if (back_pages(std::max(backed, begin / k_unit * k_unit), up_to_unit(end)))
-    return backed = up_to_unit(end), lack_ = nullptr, true;
+/// An older kernel gives no single pages, and a filter of system calls that is newer than the segment may refuse them.
+/// Precondition: back_pages() has failed, and errno is its own.
+bool SegmentMemory::back_otherwise() noexcept {
   const Status all = errno == EFAULT ? Status(not_published(k_disk_full))
                                      : back_all(ReadableFile(path_.c_str(), O_RDWR | O_NOFOLLOW).number());
   lack_ = all ? nullptr : all.error().what;
   return has_all_pages_ = lack_ == nullptr;
 }
 
+bool SegmentMemory::back_more(Growing part, std::size_t begin, std::size_t end) noexcept {
+  std::size_t& backed = backed_[static_cast<std::size_t>(part)];
+  if (back_pages(std::max(backed, begin / k_unit * k_unit), up_to_unit(end)))
+    return backed = up_to_unit(end), lack_ = nullptr, true;
+  return back_otherwise();
+}
+
 /// The dynamic section does not grow.
-Status SegmentMemory::back_begins(const SegmentLayout& layout, int file) noexcept {
+Status SegmentMemory::back_begins(const SegmentLayout& layout) noexcept {
   has_all_pages_ = false;
   if (back(Growing::symbols, 0, layout.symbol(0)) && back(Growing::strings, layout.strings, layout.strings + 1) &&
       back(Growing::search_table, layout.search_table, layout.search_entry(0)) &&
       back(Growing::frames, layout.frames, layout.frames + k_frames_of_function + k_frames_end) &&
-      back_pages(layout.dynamic, layout.end))
+      (has_all_pages_ || back_pages(layout.dynamic, layout.end) || back_otherwise()))
     return Done{};
-  return errno == EFAULT ? not_published(k_disk_full) : back_all(file);
+  return not_published(lack_);
 }
 
 Status SegmentMemory::map(int file, Addr at) noexcept {
@@ -188,8 +193,7 @@ Result<SegmentMemory> SegmentMemory::make_file(const std::string& place, FilesAt
   const ReadableFile& file = *made;
   memory.path_ = path + k_unfinished;
   if (const Status mapped = memory.map(file.number(), view); !mapped) return mapped.error();
-  const Status backed =
-      layout.is_laid_over ? memory.back_all(file.number()) : memory.back_begins(layout, file.number());
+  const Status backed = layout.is_laid_over ? memory.back_all(file.number()) : memory.back_begins(layout);
   if (!backed) return backed.error();
   write_segment_file(layout, arch, {memory.view_, memory.bytes_});
   if (::renameat(AT_FDCWD, memory.path_.c_str(), AT_FDCWD, path.c_str()) != 0)

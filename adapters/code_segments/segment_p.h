@@ -127,7 +127,8 @@ class SegmentMemory {
   static constexpr std::size_t up_to_unit(std::size_t at) noexcept { return (at + k_unit - 1) / k_unit * k_unit; }
   bool back_pages(std::size_t from, std::size_t to) noexcept;
   bool back_more(Growing part, std::size_t begin, std::size_t end) noexcept;
-  Status back_begins(const SegmentLayout& layout, int file) noexcept;
+  bool back_otherwise() noexcept;
+  Status back_begins(const SegmentLayout& layout) noexcept;
   Status give_size(int file) const noexcept;
   Status back_all(int file) noexcept;
   Status map(int file, Addr at) noexcept;
