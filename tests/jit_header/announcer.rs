@@ -29,8 +29,9 @@ fn look_for(older: &str, library: &str, newer: &str) {
     assert!(announced(code).is_ok() && goes_on(code));
 }
 
-fn serve(newer: &str) {
-    look(Some(newer)).unwrap();
+/// By a newer library, which is at the path or is found by its name.
+fn serve(newer: Option<&str>) {
+    look(newer).unwrap();
     assert_eq!(status().library, 20000);
     announced(made()).ok().unwrap().take_back().unwrap();
 }
@@ -77,7 +78,7 @@ fn main() {
     let words: Vec<String> = std::env::args().collect();
     match words.get(1).map_or("", |word| word) {
         "look" => look_for(&words[2], &words[3], &words[4]),
-        "serve" => serve(&words[2]),
+        "serve" => serve(words.get(2).map(|path| &path[..])),
         "mistakes" => make_mistakes(),
         "fork" => announce_in_children(),
         _ => announce_to_nobody(),

@@ -258,6 +258,8 @@ extern "C" {
 }
 const LAZY_AND_STAYS: c_int = 1 | 0x1000;
 const LOADED_ONLY: c_int = 4;
+const FUNCTION: &[u8] = b"ju_jit_functions\0";
+const NAMES: [&[u8]; 3] = [b"libjitunwind-listen.so.1\0", b"libjitunwind.so.1\0", b"libjitunwind-core.so.1\0"];
 
 // Libraries that are loaded later find this note of each program and shared object, and call the function.
 std::arch::global_asm!(
@@ -538,28 +540,37 @@ fn c(text: &'static [u8]) -> *const c_char {
     text.as_ptr().cast()
 }
 
-/// The first of these files that can be opened.
-fn open_one(names: &[CString], flags: c_int) -> *mut c_void {
-    let open = |name: &CString| unsafe { dlopen(name.as_ptr(), flags) };
-    names.iter().map(open).find(|file| !file.is_null()).unwrap_or(null_mut())
+/// The function of the first of these files that has it; else the reason why the first file has none.
+fn function_of(names: &[CString], flags: c_int) -> Result<*mut c_void, Refusal> {
+    let find = |name: &CString| unsafe {
+        let file = dlopen(name.as_ptr(), flags);
+        let function = if file.is_null() { file } else { dlsym(file, c(FUNCTION)) };
+        if !function.is_null() {
+            return Ok(function);
+        }
+        let why = if file.is_null() { dlerror() } else { null() };
+        let none = "the file takes no announcements, as libjitunwind.so.1 does";
+        let why = if why.is_null() { none.into() } else { CStr::from_ptr(why).to_string_lossy() };
+        Err(Refusal::own(NOT_LOADED, &why))
+    };
+    let others = |first| names[1..].iter().find_map(|name| find(name).ok()).ok_or(first);
+    find(&names[0]).or_else(others)
 }
 
 fn search(path: Option<&str>, asked: &str) -> Result<(), Refusal> {
-    const FUNCTION: &[u8] = b"ju_jit_functions\0";
-    const NAMES: [&[u8]; 2] = [b"libjitunwind-listen.so.1\0", b"libjitunwind.so.1\0"];
     if let (None, Some(library)) = (path, library()) {
         hand_over(library);
         return Ok(());
     }
-    let own_names: [CString; 2] = NAMES.map(|name| CStr::from_bytes_with_nul(name).unwrap().into());
-    let (mut function, mut file) = (null_mut(), null_mut());
+    let own_names = NAMES.map(|name| CStr::from_bytes_with_nul(name).unwrap().into());
+    let mut function = null_mut();
     if path.is_none() {
         function = unsafe { dlsym(null_mut(), c(FUNCTION)) };
     }
     if path.is_none() && function.is_null() {
-        file = open_one(&own_names, LAZY_AND_STAYS | LOADED_ONLY);
+        function = function_of(&own_names, LAZY_AND_STAYS | LOADED_ONLY).unwrap_or(null_mut());
     }
-    if function.is_null() && file.is_null() {
+    if function.is_null() {
         let names = match (path, asked) {
             (None, "") => return Err(Refusal::no_library()),
             (None, "1") => own_names.to_vec(),
@@ -567,19 +578,8 @@ fn search(path: Option<&str>, asked: &str) -> Result<(), Refusal> {
             (Some(path), _) => vec![CString::new(path).map_err(|_| Refusal::own(NOT_LOADED, "the path has a NUL"))?],
         };
         let only = if library().is_some() { LOADED_ONLY } else { 0 };
-        file = open_one(&names, LAZY_AND_STAYS | only);
-        if file.is_null() && only != 0 {
-            return Err(Refusal::other_library());
-        }
-        if file.is_null() {
-            return Err(Refusal::own(NOT_LOADED, &unsafe { CStr::from_ptr(dlerror()) }.to_string_lossy()));
-        }
-    }
-    if function.is_null() {
-        function = unsafe { dlsym(file, c(FUNCTION)) };
-    }
-    if function.is_null() {
-        return Err(Refusal::own(NOT_LOADED, "the file takes no announcements, as libjitunwind.so.1 does"));
+        let other = |why| if only != 0 { Refusal::other_library() } else { why };
+        function = function_of(&names, LAZY_AND_STAYS | only).map_err(other)?;
     }
     serve(unsafe { std::mem::transmute(function) })
 }
