@@ -83,6 +83,11 @@ target_include_directories(jitunwind_options INTERFACE ${jitunwind_headers} ${PR
 if(JITUNWIND_SANITIZE)
   add_compile_options(-fsanitize=${JITUNWIND_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${JITUNWIND_SANITIZE})
+  # LLVM's linker takes less than half the time for hundreds of programs. The plain build has the system's.
+  check_linker_flag(CXX -fuse-ld=lld JITUNWIND_LINKS_BY_LLD)
+  if(JITUNWIND_LINKS_BY_LLD)
+    string(APPEND CMAKE_EXE_LINKER_FLAGS " -fuse-ld=lld")
+  endif()
   if(JITUNWIND_SANITIZE MATCHES undefined AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     # gcc compares the address of a thread-local with null by the flags of the addition that makes it. The linker makes
     # that addition an lea, which sets no flags. AddressSanitizer finds null pointers that are used.

@@ -86,7 +86,7 @@ Result<Target, TargetError> open_elf_file(const std::string& path) {
 namespace {
 
 /// Addresses of a record's code that no description covers and that are asked about.
-constexpr std::uint64_t k_most_misses = JitDumpReader::k_longest;
+constexpr std::uint64_t k_most_misses_of_record = JitDumpReader::k_longest;
 
 /// Code that was replaced by other code at its address is visited as well. Code that was moved is visited where it was
 /// first.
@@ -128,7 +128,7 @@ class DumpSource final : public DescribedSource {
       const Found found = frames_.find_procedure(code_, at, arch_, info);
       return found && *found ? info.range : AddrRange{};
     };
-    std::uint64_t misses = k_most_misses;
+    std::uint64_t misses = k_most_misses_of_record;
     (void)for_each_procedure(code_, misses, find,
                              [this](const AddrRange& procedure) { visitor_->visit({procedure}, done_); });
     visitor_->end_parts();

@@ -30,7 +30,7 @@ namespace jitunwind::jitstack {
 namespace {
 
 using Effect = MachineInstruction::Effect;
-using Result = ForcedRun::Result;
+using RunResult = ForcedRun::Result;
 
 struct PathStep {
   Addr at = 0;
@@ -161,10 +161,10 @@ class PathRun {
   ForcedRun run(const std::vector<PathStep>& path, Addr goal, const FrameRow& row) {
     if (child_ <= 0 || !is_stopped_by(SIGSTOP) || ::ptrace(PTRACE_CONT, child_, nullptr, 0) != 0 ||
         !is_stopped_by(SIGILL) || !enter())
-      return {Result::not_run, "no child can be traced here"};
+      return {RunResult::not_run, "no child can be traced here"};
     for (std::size_t i = 0; i < path.size(); ++i)
       if (!step(path[i], i + 1 < path.size() ? path[i + 1].at : goal))
-        return {Result::not_run, "the path cannot be executed"};
+        return {RunResult::not_run, "the path cannot be executed"};
     return judge(row);
   }
 
@@ -263,7 +263,7 @@ class PathRun {
     Caller caller;
     const RegisterFile frame = ChildRegisters(arch_, child_).file();
     if (const Status applied = apply_row(row, frame, arch_, memory, window, caller); !applied)
-      return {Result::wrong, std::string("the row cannot be applied: ") + applied.error().what};
+      return {RunResult::wrong, std::string("the row cannot be applied: ") + applied.error().what};
     std::string wrong;
     if (caller.outermost || caller.pc != k_return) wrong += " ra";
     if (caller.cfa != sp_ + static_cast<Addr>(arch_.entry_cfa)) wrong += " cfa";
@@ -272,8 +272,8 @@ class PathRun {
         continue;
       if (caller.registers.get(reg.column) != entry_.get(reg.column)) wrong += std::string(" ") + reg.name;
     }
-    if (wrong.empty()) return {Result::right, ""};
-    return {Result::wrong, "not the caller's:" + wrong};
+    if (wrong.empty()) return {RunResult::right, ""};
+    return {RunResult::wrong, "not the caller's:" + wrong};
   }
 
   static constexpr Addr k_return = 0x5eed'4711, k_unknown = 0x0bad'0bad'0000;
@@ -296,14 +296,14 @@ ForcedRun run_to(const Arch& arch, const AddrRange& code, std::span<const std::b
   const Addr first = cause.value_or(at);
   const Arch* const host = host_arch();
   if (!host || host->elf_machine != arch.elf_machine || host->big_endian != arch.big_endian)
-    return {Result::not_run, "it is code of another CPU"};
+    return {RunResult::not_run, "it is code of another CPU"};
   if (!arch.read_instruction || bytes.size() != code.size() || !code.contains(at))
-    return {Result::not_run, "its instructions cannot be read"};
+    return {RunResult::not_run, "its instructions cannot be read"};
   PathSearch search(arch, code, bytes);
   std::vector<PathStep> path;
   const bool is_reached = (first == code.begin || search.append(code.begin, first, path)) &&
                           ((!cause && first == at) || search.append(first, at, path));
-  if (!is_reached) return {Result::not_run, "no direct branches lead there"};
+  if (!is_reached) return {RunResult::not_run, "no direct branches lead there"};
   return PathRun(arch, code, bytes).run(path, at, row);
 }
 

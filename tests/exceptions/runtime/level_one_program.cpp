@@ -57,7 +57,8 @@ long distance(std::uint64_t address) {
   return static_cast<long>(reinterpret_cast<std::uintptr_t>(stack_anchor) - address);
 }
 
-/// "function+12" or "library+0x1234".
+/// "function+12" or "library+0x1234". Distances within the program are those from this function, since its place
+/// differs with the libraries that the program is linked with.
 void print_code(const char* what, std::uint64_t pc) {
   Dl_info info;
   if (pc == 0 || !::dladdr(reinterpret_cast<void*>(pc), &info)) {
@@ -68,7 +69,8 @@ void print_code(const char* what, std::uint64_t pc) {
   const bool named = own && info.dli_sname;
   const char* const slash = std::strrchr(info.dli_fname, '/');
   const char* const name = named ? info.dli_sname : own ? "program" : slash ? slash + 1 : info.dli_fname;
-  const auto start = reinterpret_cast<std::uintptr_t>(named ? info.dli_saddr : info.dli_fbase);
+  const void* const begin = own ? reinterpret_cast<void*>(&print_code) : info.dli_fbase;
+  const auto start = reinterpret_cast<std::uintptr_t>(named ? info.dli_saddr : begin);
   std::printf(" %s=%s+%#lx", what, name, static_cast<unsigned long>(pc - start));
 }
 
