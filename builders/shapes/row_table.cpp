@@ -15,10 +15,8 @@ static_assert(sizeof(Pair) == 8);
 
 /// -word, or -1 if a slot is at no multiple of it.
 std::int64_t data_alignment(const ShapeContent& content) noexcept {
-  for (std::size_t i = 0; i < content.rows.size(); ++i) {
-    const OffsetRow one{0, content.rows.row(i)};
-    if (data_alignment_for({&one, 1}, *content.arch) == -1) return -1;
-  }
+  for (std::size_t i = 0; i < content.rows.size(); ++i)
+    if (!has_slots_of_words(content.rows.row(i), *content.arch)) return -1;
   return -std::int64_t{content.arch->word_size};
 }
 

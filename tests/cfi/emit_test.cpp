@@ -7,6 +7,7 @@
 
 #include "tests/cfi/random_rows.h"
 #include "tests/cfi/rows_of.h"
+#include "tests/support/whole_procedure.h"
 
 namespace jitunwind::test {
 namespace {

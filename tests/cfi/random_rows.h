@@ -5,8 +5,8 @@
 #include <random>
 #include <vector>
 
-#include "jitunwind/unwind_core/emit/eh_frame.h"
 #include "jitunwind/unwind_core/rows/row_text.h"
+#include "tests/support/whole_procedure.h"
 
 namespace jitunwind::test {
 

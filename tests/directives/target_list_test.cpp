@@ -9,11 +9,11 @@
 
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/unwind_core/address_space.h"
-#include "jitunwind/unwind_core/emit/eh_frame.h"
 #include "jitunwind/unwind_core/rows/row_text.h"
 #include "tests/directives/random_description.h"
 #include "tests/support/fake_space.h"
 #include "tests/support/fake_target.h"
+#include "tests/support/whole_procedure.h"
 
 namespace jitunwind::test {
 namespace {

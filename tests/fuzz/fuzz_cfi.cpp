@@ -3,13 +3,14 @@
 #include <array>
 #include <vector>
 
-#include "jitunwind/unwind_core/emit/eh_frame.h"
 #include "jitunwind/unwind_core/rows/dwarf_expression.h"
 #include "jitunwind/unwind_core/sources/cfi/compact_cfi_internal.h"
 #include "jitunwind/unwind_core/sources/cfi/fde_table.h"
 #include "tests/fuzz/fuzz_check.h"
+#include "tests/support/whole_procedure.h"
 
 using namespace jitunwind;
+using jitunwind::test::emit_eh_frame, jitunwind::test::OffsetRow;
 
 namespace {
 

@@ -12,13 +12,13 @@
 #include "jitunwind/adapters/gdb_jit/code_files_p.h"
 #include "jitunwind/sdk/dialects/gdb_list.h"
 #include "jitunwind/sdk/dialects/jit_object.h"
-#include "jitunwind/unwind_core/emit/eh_frame.h"
 #include "jitunwind/unwind_core/image/elf_internal.h"
 #include "jitunwind/unwind_core/memory/bytes.h"
 #include "jitunwind/unwind_core/memory/local.h"
 #include "jitunwind/unwind_core/rows/row_text.h"
 #include "tests/listen/jit_file.h"
 #include "tests/support/command.h"
+#include "tests/support/whole_procedure.h"
 
 namespace jitunwind {
 static void PrintTo(const GdbListEntry& entry, std::ostream* out) {

@@ -4,15 +4,17 @@
 #include <cstring>
 #include <vector>
 
-#include "jitunwind/unwind_core/emit/eh_frame.h"
 #include "jitunwind/unwind_core/rows/dwarf_expression.h"
 #include "jitunwind/unwind_core/rows/row_text.h"
 #include "jitunwind/unwind_core/sources/cfi/compact_cfi_internal.h"
 #include "jitunwind/unwind_core/sources/cfi/fde_table.h"
+#include "tests/support/whole_procedure.h"
 #include "tests/world_cfi/compare.h"
 #include "tests/world_cfi/elf_cfi.h"
 
 namespace jitunwind::world {
+using test::emit_eh_frame, test::OffsetRow, test::ProcedureRows;
+
 namespace {
 
 /// Memory that reads as zeros everywhere.

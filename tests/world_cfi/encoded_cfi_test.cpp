@@ -12,6 +12,8 @@
 #include "tests/world_cfi/compare.h"
 
 namespace jitunwind::world {
+using test::OffsetRow;
+
 namespace {
 
 /// An object with one section, .eh_frame, at address 0.

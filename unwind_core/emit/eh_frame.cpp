@@ -321,16 +321,14 @@ bool EhFrameWriter::factor(std::int64_t offset, std::int64_t& factored) const no
   return offset % cie_.data_alignment == 0;
 }
 
-std::int64_t data_alignment_for(std::span<const OffsetRow> rows, const Arch& arch) noexcept {
+bool has_slots_of_words(const FrameRow& row, const Arch& arch) noexcept {
   const auto is_aligned = [&](std::int64_t offset) { return offset % arch.word_size == 0; };
-  for (const OffsetRow& r : rows) {
-    if (r.row.cfa.kind == CfaRule::Kind::offset && r.row.cfa.offset < 0 && !is_aligned(r.row.cfa.offset)) return -1;
-    for (const FrameRow::Entry& e : r.row.entries()) {
-      const bool is_slot = e.rule.kind == RegRule::Kind::at_cfa || e.rule.kind == RegRule::Kind::is_cfa;
-      if (is_slot && !is_aligned(e.rule.offset)) return -1;
-    }
+  if (row.cfa.kind == CfaRule::Kind::offset && row.cfa.offset < 0 && !is_aligned(row.cfa.offset)) return false;
+  for (const FrameRow::Entry& e : row.entries()) {
+    const bool is_slot = e.rule.kind == RegRule::Kind::at_cfa || e.rule.kind == RegRule::Kind::is_cfa;
+    if (is_slot && !is_aligned(e.rule.offset)) return false;
   }
-  return -std::int64_t{arch.word_size};
+  return true;
 }
 
 }  // namespace jitunwind

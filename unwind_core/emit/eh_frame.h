@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "jitunwind/unwind_core/emit/byte_writer.h"
 #include "jitunwind/unwind_core/error.h"
@@ -70,26 +69,8 @@ class EhFrameWriter {
   std::size_t entry_at_ = 0;
 };
 
-/// A row and the code offset from which on it holds.
-struct OffsetRow {
-  std::uint64_t offset = 0;  ///< bytes from the beginning of the code
-  FrameRow row;
-};
-
-/// A procedure as its FDE describes it.
-struct ProcedureRows {
-  AddrRange code{};
-  std::span<const OffsetRow> rows{};
-  Addr personality = 0;  ///< 0 if there is none
-  Addr lsda = 0;         ///< 0 if there is none
-};
-
-/// Returns CIE, FDE and terminator of one procedure. Its signal mark is that of the first row. Errors: those of
-/// EhFrameWriter::row.
-Result<std::vector<std::byte>> emit_eh_frame(const ProcedureRows& procedure, const Arch& arch);
-
-/// Returns the data_alignment for these rows: -word, or -1 if some slot is not word-aligned.
-std::int64_t data_alignment_for(std::span<const OffsetRow> rows, const Arch& arch) noexcept;
+/// Whether all slots of the row are at multiples of a word from the CFA. Else only a data_alignment of -1 is right.
+bool has_slots_of_words(const FrameRow& row, const Arch& arch) noexcept;
 
 }  // namespace jitunwind
 #pragma GCC visibility pop

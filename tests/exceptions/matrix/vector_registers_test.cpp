@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "jitunwind/builders/registers_aarch64.h"
-#include "jitunwind/unwind_core/emit/eh_frame.h"
 #include "tests/cfi/rows_of.h"
+#include "tests/support/whole_procedure.h"
 
 namespace jitunwind::test {
 namespace {
