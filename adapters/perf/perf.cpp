@@ -66,12 +66,9 @@ class PerfFiles final : public RegistryObserver {
     if (const Status written = dump_.write_lines(code, lines); !written) end_dump(written.error());
   }
 
-  void report(PerfStatistics& statistics) const {
-    statistics.map = map_.file().path();
-    statistics.dump = dump_.file().path();
-    statistics.procedures = procedures_;
-    statistics.refused = refused_;
-    statistics.latest_refusal = latest_refusal_;
+  PerfStatistics statistics(bool attached) const {
+    return {
+        attached && is_own_process(), map_.file().path(), dump_.file().path(), procedures_, refused_, latest_refusal_};
   }
 
  private:
@@ -206,8 +203,7 @@ Status tell_perf_lines(const AddrRange& code, std::span<const ToldLine> lines) n
 PerfStatistics perf_statistics() {
   PerfStatistics statistics;
   (void)in_scope([&] {
-    statistics.attached = is_attached && perf_files->is_own_process();
-    if (perf_files != nullptr) perf_files->report(statistics);
+    if (perf_files != nullptr) statistics = perf_files->statistics(is_attached);
   });
   return statistics;
 }

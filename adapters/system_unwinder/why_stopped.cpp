@@ -7,6 +7,8 @@
 #include "jitunwind/adapters/system_unwinder/system_unwinder.h"
 #include "jitunwind/builders/frame_personality_internal.h"
 #include "jitunwind/dyn_info/registry/registry.h"
+#include "jitunwind/sdk/c/answer_internal.h"
+#include "jitunwind/sdk/c/process.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/sdk/walk.h"
 
@@ -97,3 +99,33 @@ std::string StoppedAt::text() const {
 }
 
 }  // namespace jitunwind
+
+// C++ exceptions in the C interface; sdk/c/process.h.
+
+using jitunwind::c::answer;
+
+static_assert(static_cast<int>(jitunwind::SystemUnwinderPath::jump_slot) == JU_PATH_JUMP_SLOT);
+
+const char* ju_unwinder_path_name(ju_unwinder_path path) {
+  return jitunwind::path_name(static_cast<jitunwind::SystemUnwinderPath>(path));
+}
+
+ju_status ju_unwinder_status_get(ju_unwinder_status* status, ju_error* error) {
+  return answer(error, [&] {
+    const jitunwind::SystemUnwinderStatus now = jitunwind::system_unwinder_status();
+    const ju_unwinder_status out{0,
+                                 static_cast<ju_unwinder_path>(now.path),
+                                 now.why,
+                                 now.has_next,
+                                 now.slots,
+                                 now.unreached,
+                                 now.why_unreached,
+                                 now.refused,
+                                 jitunwind::c::latest_refusal(now)};
+    return jitunwind::c::write_struct(out, status, "status", error);
+  });
+}
+
+ju_status ju_why_stopped(char* into, size_t room, size_t* length) {
+  return answer(nullptr, [&] { return jitunwind::c::write_text(jitunwind::why_stopped().text(), into, room, length); });
+}

@@ -1,1 +1,0 @@
-"""Registered procedures read out of a process or a core file: see jitunwind-gdb.py beside this folder."""
