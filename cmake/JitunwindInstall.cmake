@@ -2,7 +2,7 @@
 # the pkg-config modules. Users include <jitunwind/jitunwind.h>; the headers name each other from jitunwind/ on. Nothing
 # in the copy names the prefix, so it may be moved.
 #
-# The components for `cmake --install --component` are jitunwind_core (that library alone), jitunwind_runtime,
+# The components for `cmake --install --component` are jitunwind_core (that library and libjitunwind-gdb, which it opens), jitunwind_runtime,
 # jitunwind_drop_ins (libraries in place of others'), jitunwind_tools, jitunwind_dev (headers, archives, packages, manual
 # pages of functions) and jitunwind_docs.
 # An install() without a component belongs to jitunwind_dev.
@@ -52,7 +52,7 @@ endif()
 
 # Each kind of library has an export set. The package's configuration reads the set that is asked for.
 foreach(kind IN ITEMS static shared)
-  foreach(name IN ITEMS jitunwind_core jitunwind jitunwind_uwx LISTS own_libraries libunwind_libraries)
+  foreach(name IN ITEMS jitunwind_core jitunwind_gdb jitunwind jitunwind_uwx LISTS own_libraries libunwind_libraries)
     string(REGEX REPLACE "^jitunwind_" "" export_name ${name})
     set_target_properties(${name}_${kind} PROPERTIES EXPORT_NAME ${export_name}_${kind})
   endforeach()
@@ -63,7 +63,7 @@ foreach(kind IN ITEMS static shared)
   list(TRANSFORM own_libraries APPEND _${kind} OUTPUT_VARIABLE libraries)
   install(TARGETS ${libraries} jitunwind_c_${kind} EXPORT jitunwind-${kind} ${as_library})
   install(TARGETS jitunwind_${kind} EXPORT jitunwind-${kind} LIBRARY COMPONENT jitunwind_runtime NAMELINK_SKIP)
-  install(TARGETS jitunwind_core_${kind} EXPORT jitunwind-${kind} LIBRARY COMPONENT jitunwind_core
+  install(TARGETS jitunwind_core_${kind} jitunwind_gdb_${kind} EXPORT jitunwind-${kind} LIBRARY COMPONENT jitunwind_core
           NAMELINK_COMPONENT jitunwind_dev)
   foreach(name IN LISTS libunwind_libraries)
     target_include_directories(${name}_${kind} INTERFACE $<INSTALL_INTERFACE:${include_dir}/jitunwind/compat>)
@@ -156,7 +156,7 @@ install(FILES ${generated}/jitunwind-config.cmake ${generated}/jitunwind-config-
 
 file(RELATIVE_PATH prefix_from_pkgconfig /${pkgconfig_dir} /)
 string(REGEX REPLACE "/$" "" prefix_from_pkgconfig ${prefix_from_pkgconfig})
-foreach(module IN ITEMS jitunwind jitunwind-core jitunwind-libunwind jitunwind-uwx jitunwind-eh jitunwind-listen jitunwind-asmjit jitunwind-llvm_orc jitunwind-testing jitunwind-xbyak)
+foreach(module IN ITEMS jitunwind jitunwind-core jitunwind-gdb jitunwind-libunwind jitunwind-uwx jitunwind-eh jitunwind-listen jitunwind-asmjit jitunwind-llvm_orc jitunwind-testing jitunwind-xbyak)
   string(REPLACE - _ target ${module})
   if(NOT TARGET ${target} AND NOT TARGET ${target}_static)
     continue()

@@ -148,8 +148,8 @@ function(jitunwind_protect)
   endforeach()
 endfunction()
 
-# jitunwind_layer(name SOURCES... [SMALL source...] [THIN source...] [READERS source...] [READERS_SMALL source...] [CORE
-# source...] [CORE_SMALL source...] [SEAMS source...] [LINK library...] [INTO library]): OBJECT libraries for each
+# jitunwind_layer(name SOURCES... [SMALL source...] [THIN source...] [READERS source...] [READERS_SMALL source...]
+# [READERS_OF_GDB source...] [CORE source...] [CORE_SMALL source...] [SEAMS source...] [LINK library...] [INTO library]): OBJECT libraries for each
 # folder. Their objects and what they link end up in `library`, jitunwind unless said otherwise. Visibility is hidden;
 # public headers open their namespace below "#pragma GCC visibility push(default)". Thread-locals are initial-exec: the
 # first access to a dynamic one allocates, which a walk in a signal handler must not. (musl allocates them while it
@@ -167,7 +167,8 @@ endfunction()
 # size. SEAMS call functions that libjitunwind defines (unwind_core/above_internal.h): they are compiled once with weak
 # references for the core, and once with others for the archive. THIN names sources of libjitunwind that
 # libjitunwind-libunwind has as well, hidden, so that it needs the core alone. READERS and READERS_SMALL name those of
-# libjitunwind-listen: they need the C++ run-time library, of which it has a part of its own.
+# libjitunwind-listen: they need the C++ run-time library, of which it has a part of its own. READERS_OF_GDB are those,
+# for size, that libjitunwind-gdb has as well.
 check_symbol_exists(__GLIBC__ features.h JITUNWIND_HAS_GLIBC)
 set(jitunwind_tls $<$<BOOL:${JITUNWIND_HAS_GLIBC}>:-ftls-model=initial-exec>)
 set(core_references ${PROJECT_SOURCE_DIR}/cmake/core_references.h)
@@ -180,7 +181,7 @@ function(jitunwind_without_cxx)
   endforeach()
 endfunction()
 function(jitunwind_layer name)
-  cmake_parse_arguments(arg "" "INTO" "SOURCES;SMALL;THIN;READERS;READERS_SMALL;CORE;CORE_SMALL;SEAMS;LINK" ${ARGN})
+  cmake_parse_arguments(arg "" "INTO" "SOURCES;SMALL;THIN;READERS;READERS_SMALL;READERS_OF_GDB;CORE;CORE_SMALL;SEAMS;LINK" ${ARGN})
   if(NOT arg_INTO)
     set(arg_INTO jitunwind)
   endif()
@@ -193,7 +194,7 @@ function(jitunwind_layer name)
     set(arg_CORE_SMALL "")
   endif()
   set(arg_CORE_SEAMS ${arg_SEAMS})
-  foreach(list IN ITEMS SOURCES CORE CORE_SMALL CORE_SEAMS SEAMS SMALL THIN READERS READERS_SMALL)
+  foreach(list IN ITEMS SOURCES CORE CORE_SMALL CORE_SEAMS SEAMS SMALL THIN READERS READERS_SMALL READERS_OF_GDB)
     set(sources ${arg_${list}})
     string(TOLOWER "_${list}" part)
     # These libraries get the objects: the core's archive and shared library, the shared library above that, and the
@@ -212,10 +213,13 @@ function(jitunwind_layer name)
     elseif(list MATCHES "^THIN|^READERS")
       string(REGEX REPLACE "^_([a-z]+).*" "\\1" library ${part})
       list(APPEND goes_to ${library})
+      if(list MATCHES "GDB")
+        list(APPEND goes_to gdb)
+      endif()
     endif()
     set(target jitunwind_${name}${part})
     add_library(${target} OBJECT ${sources})
-    if(part MATCHES "small")
+    if(part MATCHES "small|gdb" AND NOT JITUNWIND_SANITIZE)
       target_compile_options(${target} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-Os>)
     endif()
     set(align 8)

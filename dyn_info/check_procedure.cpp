@@ -311,8 +311,8 @@ Status check_registrations(std::span<unw_dyn_info_t* const> batch, Behind behind
 }
 
 const FunctionsAbove* jitunwind_functions_above() noexcept {
-  static constexpr FunctionsAbove k_functions{attach_gdb_in_writer, remark_on_gdb, attach_perf_in_writer,
-                                              check_registrations,  tell_mistake,  tell_perf_lines};
+  static constexpr FunctionsAbove k_functions{attach_perf_in_writer, check_registrations, tell_mistake,
+                                              tell_perf_lines};
   return &k_functions;
 }
 

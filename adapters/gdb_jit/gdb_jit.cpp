@@ -1,5 +1,3 @@
-#include "jitunwind/adapters/gdb_jit/gdb_jit.h"
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,10 +9,10 @@
 #include <vector>
 
 #include "jitunwind/adapters/gdb_jit/code_files_p.h"
+#include "jitunwind/adapters/gdb_jit/gdb_functions_p.h"
 #include "jitunwind/adapters/gdb_jit/jit_interface_p.h"
 #include "jitunwind/dyn_info/registry/observers_internal.h"
 #include "jitunwind/sdk/c/answer_internal.h"
-#include "jitunwind/sdk/c/process.h"
 #include "jitunwind/sdk/exceptions/copied_procedure_internal.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/unwind_core/targets/threads/own_thread_internal.h"
@@ -93,14 +91,9 @@ class GdbJit final : public RegistryObserver {
     });
   }
 
-  void report(GdbStatistics& statistics) const noexcept {
-    statistics.copies = copies();
-    statistics.procedures = files_.procedures();
-    statistics.waiting = files_.withdrawn() + waiting();
-    statistics.files = files_.files();
-    statistics.bytes = files_.bytes();
-    statistics.refused = refused_;
-    statistics.latest_refusal = latest_refusal_;
+  GdbStatistics statistics(bool attached) const noexcept {
+    return {attached,       copies(), files_.procedures(), files_.withdrawn() + waiting(), files_.files(),
+            files_.bytes(), refused_, latest_refusal_};
   }
 
   unsigned copies() const noexcept { return files_.users(); }
@@ -200,23 +193,7 @@ bool GdbJit::may_wait(std::size_t more) noexcept {
   return false;
 }
 
-/// Runs when the code may be unmapped next, or when the process ends; later registrations are not published. It runs
-/// after the destructors of static objects, which cancel.
-[[gnu::destructor(101)]] void leave() {
-  // exit() was called in a signal handler that interrupted a change on its own thread.
-  if (WritingScope::active() || gdb_jit == nullptr) return;
-  {
-    const WritingScope writing;
-    const ObserversScope scope;
-    gdb_jit->late_call().stop();
-  }
-  gdb_jit->late_call().join();
-  (void)detach_gdb();
-}
-
-}  // namespace
-
-Status attach_gdb_in_writer() noexcept {
+Status attach() noexcept {
   const ObserversScope scope;
   if (is_attached) return Done{};
   try {
@@ -234,21 +211,14 @@ Status attach_gdb_in_writer() noexcept {
   return attached;
 }
 
-const char* remark_on_gdb() noexcept {
+const char* attach_by_environment() noexcept {
+  if (const Status attached = attach(); !attached) return attached.error().what;
   const ObserversScope scope;
-  if (!is_attached || gdb_jit->copies() < 2) return nullptr;
+  if (gdb_jit->copies() < 2) return nullptr;
   return "the process has another copy of this library, with procedures of its own; debuggers are shown both";
 }
 
-Status attach_gdb() noexcept {
-  if (WritingScope::active()) return refused_to_interrupter();
-  const WritingScope writing;
-  return attach_gdb_in_writer();
-}
-
-Status detach_gdb() noexcept {
-  if (WritingScope::active()) return refused_to_interrupter();
-  const WritingScope writing;
+Status detach() noexcept {
   const ObserversScope scope;
   if (!is_attached) return Done{};
   (void)observers.remove(*gdb_jit);
@@ -257,51 +227,53 @@ Status detach_gdb() noexcept {
   return Done{};
 }
 
-Status flush_gdb() noexcept {
-  if (WritingScope::active()) return refused_to_interrupter();
-  const WritingScope writing;
+Status flush() noexcept {
   const ObserversScope scope;
   if (is_attached) gdb_jit->flush();
   return Done{};
 }
 
-GdbStatistics gdb_statistics() noexcept {
-  GdbStatistics statistics;
-  if (WritingScope::active()) return statistics;
-  const WritingScope writing;
+GdbStatistics statistics() noexcept {
   const ObserversScope scope;
-  statistics.attached = is_attached;
-  if (gdb_jit != nullptr) gdb_jit->report(statistics);
-  return statistics;
+  return gdb_jit != nullptr ? gdb_jit->statistics(is_attached) : GdbStatistics{};
+}
+
+/// Runs when the code may be unmapped next, or when the process ends; later registrations are not published. It runs
+/// after the destructors of static objects, which cancel.
+[[gnu::destructor(101)]] void leave() {
+  // exit() was called in a signal handler that interrupted a change on its own thread.
+  if (WritingScope::active() || gdb_jit == nullptr) return;
+  {
+    const WritingScope writing;
+    const ObserversScope scope;
+    gdb_jit->late_call().stop();
+  }
+  gdb_jit->late_call().join();
+  const WritingScope writing;
+  (void)detach();
+}
+
+ju_status statistics_get(ju_gdb_statistics* statistics, ju_error* error) {
+  const GdbStatistics now = gdb_statistics();
+  const ju_gdb_statistics out{0,         now.attached, now.copies,  now.procedures,        now.waiting,
+                              now.files, now.bytes,    now.refused, c::latest_refusal(now)};
+  return c::write_struct(out, statistics, "statistics", error);
+}
+
+/// Puts the thread-locals of the C++ run-time library, which this library has as well, into memory that each thread
+/// has. Otherwise the first exception of a thread, which says that there is no memory, would allocate.
+constinit thread_local char own_thread_local = 0;
+
+[[gnu::constructor(101)]] void come() {
+  asm volatile("" : : "r"(&own_thread_local));
+  gdb_comes(*jitunwind_gdb_functions());
+}
+
+}  // namespace
+
+const GdbFunctions* jitunwind_gdb_functions() noexcept {
+  static constexpr GdbFunctions k_functions{attach, detach, flush, statistics, attach_by_environment, statistics_get};
+  return &k_functions;
 }
 
 }  // namespace jitunwind
-
-// Debuggers in the C interface; sdk/c/process.h.
-
-using jitunwind::c::answer;
-using jitunwind::c::tell;
-
-ju_status ju_attach_gdb(ju_error* error) {
-  return answer(error, [&] { return tell(error, jitunwind::attach_gdb()); });
-}
-ju_status ju_detach_gdb(ju_error* error) {
-  return answer(error, [&] { return tell(error, jitunwind::detach_gdb()); });
-}
-ju_status ju_flush_gdb(ju_error* error) {
-  return answer(error, [&] { return tell(error, jitunwind::flush_gdb()); });
-}
-
-ju_status ju_gdb_statistics_get(ju_gdb_statistics* statistics, ju_error* error) {
-  const jitunwind::GdbStatistics now = jitunwind::gdb_statistics();
-  ju_gdb_statistics out{};
-  out.attached = now.attached;
-  out.copies = now.copies;
-  out.procedures = now.procedures;
-  out.waiting = now.waiting;
-  out.files = now.files;
-  out.bytes = now.bytes;
-  out.refused = now.refused;
-  out.latest_refusal = jitunwind::c::latest_refusal(now);
-  return jitunwind::c::write_struct(out, statistics, "statistics", error);
-}

@@ -1,4 +1,5 @@
-// JITUNWIND_ATTACH, JITUNWIND_CHECK and JITUNWIND_LOG. libjitunwind does what they ask for. A core without it opens it.
+// JITUNWIND_ATTACH, JITUNWIND_CHECK and JITUNWIND_LOG. libjitunwind does what they ask for, and libjitunwind-gdb. A
+// core without them opens the one that is asked for.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "jitunwind/dyn_info/registry/observers_internal.h"
 #include "jitunwind/dyn_info/registry/registration_checks_internal.h"
 #include "jitunwind/dyn_info/registry/registry_internal.h"
 #include "jitunwind/dyn_info/registry/registry_state_p.h"
@@ -28,8 +30,6 @@ constexpr std::array<std::string_view, 2> k_adapter_names{"gdb", "perf"};
   Line line;
   line.text("jitunwind: ").text(what).text(": ").text(why).write_to(STDERR_FILENO);
 }
-
-const char* why_not(const Status& attached) noexcept { return attached ? nullptr : attached.error().what; }
 
 }  // namespace
 
@@ -70,7 +70,9 @@ namespace {
 [[gnu::constructor, gnu::cold]] void read_environment() {
   constexpr std::array<std::string_view, 2> k_words{"warn", "refuse"};
   const std::uint32_t words = environment_words("JITUNWIND_CHECK", k_words);
-  if (words != 0 || ::secure_getenv("JITUNWIND_ATTACH") != nullptr) open_functions_above();
+  const std::uint32_t asked = environment_words("JITUNWIND_ATTACH", k_adapter_names, IfUnknown::pass_by);
+  if ((asked & 1) != 0) open_gdb();
+  if (words != 0 || (asked & 2) != 0) open_functions_above();
   if (words == 0) return;
   if (functions_above() == nullptr) return complain("JITUNWIND_CHECK: nothing is checked", k_not_above);
   static_assert(k_check_refuses == 2 * k_check_warns);
@@ -81,14 +83,11 @@ namespace {
 
 [[gnu::cold]] void attach_by_environment() noexcept {
   const std::uint32_t asked = environment_words("JITUNWIND_ATTACH", k_adapter_names);
-  if (asked == 0) return;
+  if ((asked & 1) != 0) complain("JITUNWIND_ATTACH: gdb", attach_gdb_in_writer());
+  if ((asked & 2) == 0) return;
   const FunctionsAbove* const above = functions_above();
-  if (above == nullptr) return complain("JITUNWIND_ATTACH", k_not_above);
-  if ((asked & 1) != 0) {
-    const char* const why = why_not(above->attach_gdb());
-    complain("JITUNWIND_ATTACH: gdb", why != nullptr ? why : above->remark_on_gdb());
-  }
-  if ((asked & 2) != 0) complain("JITUNWIND_ATTACH: perf", why_not(above->attach_perf()));
+  const Status attached = above != nullptr ? above->attach_perf() : Error{.what = k_not_above};
+  if (!attached) complain("JITUNWIND_ATTACH: perf", attached.error().what);
 }
 
 namespace {

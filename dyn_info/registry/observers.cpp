@@ -12,6 +12,7 @@
 namespace jitunwind {
 
 constinit ObserverList observers;
+constinit std::atomic<bool (*)(Addr start) noexcept> is_in_file{nullptr};
 
 namespace {
 

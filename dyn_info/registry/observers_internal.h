@@ -105,7 +105,7 @@ class ToldLater {
 
 /// Whether the code that begins there is in a library's file by name, with call frame information. The layer that makes
 /// such files sets it. Not signal-safe.
-inline constinit std::atomic<bool (*)(Addr start) noexcept> is_in_file{nullptr};
+[[gnu::visibility("default")]] extern constinit std::atomic<bool (*)(Addr start) noexcept> is_in_file;
 
 // The caller of these is inside an ObserversScope.
 
@@ -126,9 +126,10 @@ void attach_by_environment() noexcept;
 // The layer of adapters defines these, as it does those of registry_internal.h. The caller is inside a
 // WritingScope.
 
-Status attach_gdb_in_writer() noexcept;
-/// Returns the remark for standard error where the environment has attached the adapter, or null for none.
-const char* remark_on_gdb() noexcept;
+/// Opens the library with the adapter, if there is none. The caller holds no lock.
+void open_gdb() noexcept;
+/// Returns what standard error says of it: why it is not attached, or a remark. Null: nothing.
+const char* attach_gdb_in_writer() noexcept;
 Status attach_perf_in_writer() noexcept;
 
 }  // namespace jitunwind

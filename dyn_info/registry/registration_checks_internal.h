@@ -38,8 +38,6 @@ void tell_mistake(AddrRange code, const char* name, std::string_view mistake, st
 /// observers_internal.h and of this header. Builders and jitunwind_jit.h call the last two, since libjitunwind-listen
 /// has both as well.
 struct FunctionsAbove {
-  Status (*attach_gdb)() noexcept;
-  const char* (*remark_on_gdb)() noexcept;
   Status (*attach_perf)() noexcept;
   Status (*check)(std::span<unw_dyn_info_t* const> batch, Behind behind) noexcept;
   void (*tell_mistake)(AddrRange code, const char* name, std::string_view mistake, std::uint64_t instructions) noexcept;

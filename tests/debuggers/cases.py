@@ -81,7 +81,8 @@ def case_breakpoint(d):
     d.resume()
     stopped_in(d, 'jit_inner')
     expect('hits', location.hits(), 1)
-    expect('times known', d.times_known('jit_inner', d.pc()), 1)
+    # LLVM's own list has a file of it, too.
+    expect('times known', d.times_known('jit_inner', d.pc()), 2 if os.environ['SHAPE'] == 'orc_listener' else 1)
     expect('stack', d.names()[:4], ['jit_inner', 'middle', 'jit_outer', 'jitunwind_marked_call'])
     d.breakpoint('stop_here')
     d.resume()

@@ -24,7 +24,8 @@ const Pattern k_sanitizers(R"(__odr_asan\..*)");
 // These names are ours by namespace or prefix, also as thunk, guard, vtable or type information.
 const Pattern k_own_name(R"((_ZN[VKRO]*9jitunwind|_ZT[VITSh]\S*N[K]?9jitunwind|_ZGVN[K]?9jitunwind|jitunwind_|ju_).*)");
 // Others look for these two names in the process, and for libunwind's interface.
-const Pattern k_well_known(R"(_U_dyn_info_list|_Unwind_Find_FDE|__jit_debug_(descriptor|register_code))");
+const Pattern k_well_known(R"(_U_dyn_info_list|_Unwind_Find_FDE)");
+const Pattern k_of_debuggers(R"(__jit_debug_(descriptor|register_code))");
 // The core's name of a function of the standard library (cmake/core_references.h).
 const Pattern k_out_of_range(R"(_ZSt\d+jitunwind_out_of_range\w*)");
 // A static libgcc calls this with `-Wl,--wrap=_Unwind_Find_FDE`.
@@ -32,8 +33,9 @@ const Pattern k_wrapped(R"(__wrap__Unwind_Find_FDE)");
 const Pattern k_libunwind_name(
     R"(_UL?x86_64_\w+|_U_dyn_(register|cancel|info_list_addr|region_size)|unw_backtrace2?|_Unwind_Find_FDE)");
 constexpr const char* k_shared_libraries[] = {
-    JITUNWIND_CORE_SHARED,   JITUNWIND_SHARED,         JITUNWIND_LIBUNWIND_SHARED, JITUNWIND_EH_SHARED,
-    JITUNWIND_SETJMP_SHARED, JITUNWIND_DROP_IN_SHARED, JITUNWIND_UWX_SHARED,       JITUNWIND_LISTEN_SHARED};
+    JITUNWIND_CORE_SHARED,      JITUNWIND_GDB_SHARED, JITUNWIND_SHARED,
+    JITUNWIND_LIBUNWIND_SHARED, JITUNWIND_EH_SHARED,  JITUNWIND_SETJMP_SHARED,
+    JITUNWIND_DROP_IN_SHARED,   JITUNWIND_UWX_SHARED, JITUNWIND_LISTEN_SHARED};
 const Pattern k_asked_name(R"(_Unwind_Find_FDE)");
 
 /// Returns lines "value type name" of nm whose name satisfies no pattern. Weak symbols of an archive are instances of
@@ -75,8 +77,16 @@ TEST(LibraryRules, SharedLibraryExportsItsOwnNames) {
 }
 
 TEST(LibraryRules, ArchiveDefinesItsOwnNames) {
-  expect_only("-g", JITUNWIND_STATIC, {k_own_name, k_well_known, k_wrapped, k_sanitizers, k_out_of_range}, true);
+  expect_only("-g", JITUNWIND_STATIC,
+              {k_own_name, k_well_known, k_of_debuggers, k_wrapped, k_sanitizers, k_out_of_range}, true);
   expect_only("-g", JITUNWIND_CORE_STATIC, {k_own_name, k_well_known, k_wrapped, k_sanitizers, k_out_of_range}, true);
+}
+
+/// One list with libLLVM, which has versions of its own: the names have none.
+TEST(LibraryRules, DebuggersFindTwoNamesInTheLibraryForThem) {
+  const std::string names = output_of("nm -D --defined-only '" JITUNWIND_GDB_SHARED "'");
+  EXPECT_TRUE(foreign_names(names, {k_of_debuggers}, false).empty()) << names;
+  EXPECT_EQ(lines_of(names).size(), 2u) << names;
 }
 
 TEST(LibraryRules, CompatibilityLibraryExportsLibunwindsNames) {
@@ -190,7 +200,6 @@ TEST(LibraryRules, SymbolsHaveTheVersionsThatArePromised) {
   const std::string cxx = "JITUNWIND_CXX_" JITUNWIND_MINOR_RELEASE;
   const auto version_of = [&](const std::string& name) -> std::string {
     static const Pattern of_c(R"(ju_.*|jitunwind_(backtrace|capture_context|version)|_U_dyn_info_list)");
-    if (name.starts_with("__jit_debug_")) return "";  // one list with libLLVM, which has versions of its own
     if (name == "_Unwind_Find_FDE") return "GCC_3.0";
     return matches(name, of_c) ? "JITUNWIND_1" : cxx;
   };
@@ -296,8 +305,8 @@ TEST(LibraryRules, LibrariesForProgramsInCNeedNoCppLibrary) {
   const Pattern allowed(
       R"(libjitunwind-core\.so\.1|libc\.so\.6|linux-vdso\S*|linux-gate\S*|\S*ld-linux\S*|lib(dl|pthread)\.so\.\d|)"
       R"((libjitunwind-libunwind|libz|libzstd|libgcc_s)\.so\.1|liblzma\.so\.5)");
-  for (const std::string file : {JITUNWIND_EH_SHARED, JITUNWIND_SETJMP_SHARED, JITUNWIND_LIBUNWIND_SHARED,
-                                 JITUNWIND_DROP_IN_SHARED, JITUNWIND_LISTEN_SHARED}) {
+  for (const std::string file : {JITUNWIND_GDB_SHARED, JITUNWIND_EH_SHARED, JITUNWIND_SETJMP_SHARED,
+                                 JITUNWIND_LIBUNWIND_SHARED, JITUNWIND_DROP_IN_SHARED, JITUNWIND_LISTEN_SHARED}) {
     const std::vector<std::string> loaded = first_groups(output_of("ldd '" + file + "'"), R"(\s*(\S+).*\n)");
     EXPECT_GE(loaded.size(), 3u) << file;
     for (const std::string& name : loaded) EXPECT_TRUE(matches(name, allowed)) << file << " " << name;
@@ -348,8 +357,9 @@ TEST(LibraryRules, NothingIsACancellationPoint) {
   EXPECT_TRUE(matches("open64@GLIBC_2.2.5", points) && !matches("reallocarray", points));
   for (const std::string library : k_shared_libraries) {
     // The C++ run-time library in it reads files if somebody asks for random numbers, and writes before it aborts.
-    const bool has_cxx = library == JITUNWIND_LISTEN_SHARED;
-    const std::string file = has_cxx ? JITUNWIND_LISTEN_STATIC : "-D' '" + library;
+    const std::string file = library == JITUNWIND_LISTEN_SHARED ? JITUNWIND_LISTEN_STATIC
+                             : library == JITUNWIND_GDB_SHARED  ? JITUNWIND_GDB_STATIC
+                                                                : "-D' '" + library;
     std::istringstream names(output_of("nm --undefined-only --format=just-symbols '" + file + "'"));
     unsigned count = 0;
     for (std::string name; std::getline(names, name); ++count)
