@@ -68,8 +68,7 @@ void CodeSegments::State::renew_if_it_is_time(Segment& segment) noexcept {
 void CodeSegments::State::seal_full() noexcept {
   for (;;) {
     const SegmentsLock lock;
-    const auto full =
-        std::find_if(segments.begin(), segments.end(), [&](const auto& entry) { return is_full(*entry.second); });
+    const auto full = std::ranges::find_if(segments, [&](const auto& entry) { return is_full(*entry.second); });
     if (full == segments.end() || !renew(*full->second, true)) return;
   }
 }

@@ -13,6 +13,7 @@
 
 #include "jitunwind/adapters/code_segments/segment_p.h"
 #include "jitunwind/unwind_core/errno_keeper_internal.h"
+#include "jitunwind/unwind_core/modules/object_list_internal.h"
 #include "jitunwind/unwind_core/uncancelled_internal.h"
 
 namespace jitunwind {
@@ -172,8 +173,9 @@ void SegmentMemory::lift_view() noexcept {
 
 Status SegmentMemory::open() noexcept {
   let_libraries_be_listed();
+  own_loads.fetch_add(1);
   handle_ = ::dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle_ == nullptr) return not_published("the dynamic linker does not open the file");
+  if (handle_ == nullptr) return own_loads.fetch_sub(1), not_published("the dynamic linker does not open the file");
   link_map* map = nullptr;
   if (::dlinfo(handle_, RTLD_DI_LINKMAP, &map) != 0)
     return not_published("the dynamic linker does not know its own library");

@@ -33,10 +33,13 @@ constinit std::atomic<bool> by_slot{false};
 constinit std::atomic<std::uint64_t> loads_seen{0};
 constinit thread_local unsigned registrations = 0;
 
+/// The number is too low while a file of this library's own is being loaded: then look() comes once more.
+std::uint64_t others_loads() noexcept { return list_version().loads - own_loads.load(std::memory_order_acquire); }
+
 /// Any thread may come here at any time. A thread that waits for another one's dlopen(), which may be in a constructor
 /// that registers, must not keep that thread from doing the same.
 void look() noexcept {
-  const std::uint64_t loads = list_version().loads;
+  const std::uint64_t loads = others_loads();
   const bool arrived = question_arrives(&_Unwind_FindEnclosingFunction);
   jump_slots.look();
   loads_seen.store(jump_slots.seen().again ? 0 : loads, std::memory_order_relaxed);
@@ -51,7 +54,7 @@ void look() noexcept {
 /// registering.
 bool is_time_to_look() noexcept {
   constexpr unsigned k_every = 256;
-  return ++registrations % k_every == 0 && list_version().loads != loads_seen.load(std::memory_order_relaxed);
+  return ++registrations % k_every == 0 && others_loads() != loads_seen.load(std::memory_order_relaxed);
 }
 
 /// Binds the unwinder's jump slot now, by the thread that loads this library. If another thread used the slot first,
@@ -59,11 +62,40 @@ bool is_time_to_look() noexcept {
 /// returned; these may wait for that thread.
 [[gnu::constructor(101)]] void bind_at_load() { (void)question_arrives(&_Unwind_FindEnclosingFunction); }
 
-}  // namespace
-
-namespace {
-
-SystemUnwinderStatus path_found() noexcept;
+/// The path and its reason.
+SystemUnwinderStatus path_found() noexcept {
+  SystemUnwinderStatus status;
+  const FrameContract told = told_contract.load(std::memory_order_acquire);
+  if (&_Unwind_FindEnclosingFunction == nullptr) {
+    status.why = "no unwinder is linked";
+  } else if (is_own_runtime()) {
+    status.path = SystemUnwinderPath::own_runtime;
+    status.why = "the unwinder is libjitunwind-eh, which looks registered procedures up itself";
+  } else if (told == FrameContract::section) {
+    status.path = SystemUnwinderPath::registered_sections;
+    status.why =
+        "the unwinder asks another _Unwind_Find_FDE, and its __register_frame takes sections, as that of libgcc 12 "
+        "does";
+  } else if (told == FrameContract::unique_section) {
+    status.path = SystemUnwinderPath::registered_fdes;
+    status.why =
+        "the unwinder asks another _Unwind_Find_FDE, and its __register_frame takes one section an address, as that of "
+        "libgcc 13 and newer does";
+  } else if (told == FrameContract::fde) {
+    status.path = SystemUnwinderPath::registered_fdes;
+    status.why = "the unwinder asks no _Unwind_Find_FDE, and its __register_frame takes one FDE, as LLVM's does";
+  } else if (!question_arrives(&_Unwind_FindEnclosingFunction)) {
+    status.why =
+        "the unwinder asks no _Unwind_Find_FDE of this library, nor does it know what __register_frame is given";
+  } else if (by_slot.load(std::memory_order_relaxed)) {
+    status.path = SystemUnwinderPath::jump_slot;
+    status.why = "the unwinder asks another _Unwind_Find_FDE, by its jump slot, which leads here now";
+  } else {
+    status.path = SystemUnwinderPath::interposed;
+    status.why = "the unwinder asks _Unwind_Find_FDE of this library";
+  }
+  return status;
+}
 
 [[gnu::cold, gnu::noinline]] void log_path() noexcept {
   const SystemUnwinderStatus status = path_found();
@@ -115,45 +147,6 @@ SystemUnwinderStatus system_unwinder_status() noexcept {
   status.latest_refusal = all.latest;
   return status;
 }
-
-namespace {
-
-/// The path and its reason.
-SystemUnwinderStatus path_found() noexcept {
-  SystemUnwinderStatus status;
-  const FrameContract told = told_contract.load(std::memory_order_acquire);
-  if (&_Unwind_FindEnclosingFunction == nullptr) {
-    status.why = "no unwinder is linked";
-  } else if (is_own_runtime()) {
-    status.path = SystemUnwinderPath::own_runtime;
-    status.why = "the unwinder is libjitunwind-eh, which looks registered procedures up itself";
-  } else if (told == FrameContract::section) {
-    status.path = SystemUnwinderPath::registered_sections;
-    status.why =
-        "the unwinder asks another _Unwind_Find_FDE, and its __register_frame takes sections, as that of libgcc 12 "
-        "does";
-  } else if (told == FrameContract::unique_section) {
-    status.path = SystemUnwinderPath::registered_fdes;
-    status.why =
-        "the unwinder asks another _Unwind_Find_FDE, and its __register_frame takes one section an address, as that of "
-        "libgcc 13 and newer does";
-  } else if (told == FrameContract::fde) {
-    status.path = SystemUnwinderPath::registered_fdes;
-    status.why = "the unwinder asks no _Unwind_Find_FDE, and its __register_frame takes one FDE, as LLVM's does";
-  } else if (!question_arrives(&_Unwind_FindEnclosingFunction)) {
-    status.why =
-        "the unwinder asks no _Unwind_Find_FDE of this library, nor does it know what __register_frame is given";
-  } else if (by_slot.load(std::memory_order_relaxed)) {
-    status.path = SystemUnwinderPath::jump_slot;
-    status.why = "the unwinder asks another _Unwind_Find_FDE, by its jump slot, which leads here now";
-  } else {
-    status.path = SystemUnwinderPath::interposed;
-    status.why = "the unwinder asks _Unwind_Find_FDE of this library";
-  }
-  return status;
-}
-
-}  // namespace
 
 const char* path_name(SystemUnwinderPath path) noexcept {
   switch (path) {

@@ -22,6 +22,7 @@
 #include "jitunwind/sdk/exceptions/fde_encoder_internal.h"
 #include "jitunwind/sdk/local_space.h"
 #include "jitunwind/sdk/walk.h"
+#include "jitunwind/unwind_core/modules/object_list_internal.h"
 #include "tests/code_segments/committed.h"
 #include "tests/code_segments/symbols_of.h"
 #include "tests/support/command.h"
@@ -378,6 +379,15 @@ TEST(CodeSegments, FullSegmentsHaveSuccessors) {
   EXPECT_EQ(segments.status().files, 1u);  // the newest, which has room
   EXPECT_EQ(segments.status().functions, 0u);
   EXPECT_LE(std::distance(std::filesystem::directory_iterator(folder), {}), 2);  // and one ahead
+}
+
+/// Nobody looks for other copies of the unwinder in files that this library has made.
+TEST(CodeSegments, FilesAreLoadsOfThisLibrary) {
+  const auto of_others = [] { return list_version().loads - own_loads; };
+  const std::uint64_t before = of_others();
+  CodeSegments segments;
+  commit_frame(segments, "loads its file");
+  EXPECT_EQ(of_others(), before);
 }
 
 TEST(CodeSegments, FilesGoWithTheirObject) {

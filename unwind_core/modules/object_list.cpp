@@ -119,6 +119,8 @@ ListVersion visit_own_objects(ObjectVisitor& visitor) noexcept {
 
 Addr own_dynamic_section() noexcept { return reinterpret_cast<std::uintptr_t>(&_DYNAMIC); }
 
+constinit std::atomic<std::uint64_t> own_loads{0};
+
 ListVersion list_version() noexcept {
   renew_linked_objects();
   ListVersion version;

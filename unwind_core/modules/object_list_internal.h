@@ -3,6 +3,7 @@
 
 #include <link.h>
 
+#include <atomic>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -25,6 +26,9 @@ struct ListVersion {
   std::uint64_t unloads = 0;
   bool operator==(const ListVersion&) const = default;
 };
+
+/// Loads of files that this library has made, which have no functions of their own; each is counted before it happens.
+[[gnu::visibility("default")]] extern constinit std::atomic<std::uint64_t> own_loads;
 
 class ObjectVisitor {
  public:
