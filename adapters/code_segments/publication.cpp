@@ -1,5 +1,6 @@
 // Functions that are committed: registered first, and then published.
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <optional>
@@ -35,7 +36,7 @@ KnownFrames::Key KnownFrames::key_of(const MarkRecorder& marks, const Code& code
   return key;
 }
 
-void KnownFrames::Entry::assign(const Key& key, std::span<const std::byte> its_frames, const CodeShape* alike,
+void KnownFrames::Entry::assign(const Key& key, std::span<const std::byte> its_frames,
                                 const unw_dyn_info_t& procedure) {
   marks.assign(key.marks.begin(), key.marks.end());
   frames.assign(its_frames.begin(), its_frames.end());
@@ -43,11 +44,14 @@ void KnownFrames::Entry::assign(const Key& key, std::span<const std::byte> its_f
   Facts::operator=(key);
   unit = local_space().arch.unit;
   const std::uint64_t units = size / unit;
-  if (alike != nullptr) front = alike->front, tail = alike->tail;
   const std::uint64_t* word = marks.data();
-  for (const unw_dyn_region_info_t* of = procedure.u.pi.regions; of != nullptr && !marks.empty(); of = of->next) {
+  for (const unw_dyn_region_info_t* of = procedure.u.pi.regions; of != nullptr; of = of->next) {
+    if (tail != 0 && marks.empty()) unit = 0;  // it is not the last one that is counted from the end
+    if (marks.empty()) (of->insn_count < 0 ? tail : front) += static_cast<std::uint64_t>(std::abs(of->insn_count));
     for (const unw_dyn_op_t& op : std::span(of->op, of->op_count)) {
       if (op.tag == UNW_DYN_STOP) break;  // behind it are data, and no marks
+      if (op.tag == UNW_DYN_ALIAS) return frames.clear();
+      if (marks.empty()) continue;
       unw_dyn_op_t said;
       std::memcpy(&said, std::exchange(word, word + 2), sizeof said);
       if (said.when <= 0 && op.when != said.when)
@@ -56,7 +60,7 @@ void KnownFrames::Entry::assign(const Key& key, std::span<const std::byte> its_f
         front = std::max(front, static_cast<std::uint64_t>(op.when + 1));
     }
   }
-  bool is_usual = has_distance(size);
+  bool is_usual = unit != 0 && has_distance(size);
   ByteReader entries(frames, false);
   entries.skip(entry_size(frames.data()) + k_fde_instructions + (lsda != 0 ? sizeof(Addr) : 0));
   for (std::uint64_t location = 0; is_usual && !entries.at_end() && distance_at == 0;) {
@@ -125,12 +129,6 @@ void CodeSegments::State::end_writing(Place room) noexcept {
 }
 
 namespace {
-
-/// Null: its rows are those of other code (ALIAS), or it has too many directives to know.
-const CodeShape* shape_of(Addr start) noexcept {
-  const ProcedureHold hold(start);
-  return hold.info() != nullptr && hold.info()->start_ip == start ? find_shape(hold) : nullptr;
-}
 
 /// Passes on what the encoder makes of a procedure, for the place behind the segment's last entry; or the name alone.
 template <class Enter>
@@ -226,9 +224,8 @@ void CodeSegments::State::publish(Place room, std::string_view name, const Known
       return enter(room, code_of(*procedure), frames, known_name.view()), finish(room, procedure);
   }
   KnownFrames::Entry encoded;  // destroyed without the lock
-  const CodeShape* const shape = key.shape != nullptr ? shape_of(procedure->start_ip) : nullptr;
   publish_encoded(room, code_of(*procedure), [&](std::span<const std::byte> frames) {
-    if ((shape != nullptr || !key.marks.empty()) && !frames.empty()) encoded.assign(key, frames, shape, *procedure);
+    if (key && !frames.empty() && frames.size() <= KnownFrames::k_most_frames) encoded.assign(key, frames, *procedure);
   });
   const SegmentsLock lock;
   if (!encoded.frames.empty()) known_frames.exchange(key, encoded);

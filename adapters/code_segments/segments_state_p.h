@@ -20,7 +20,6 @@
 #include "jitunwind/builders/description.h"
 #include "jitunwind/builders/draft/mark_recorder.h"
 #include "jitunwind/builders/registration.h"
-#include "jitunwind/dyn_info/code_shape_internal.h"
 #include "jitunwind/dyn_info/registry/locking/forkable_lock_internal.h"
 #include "jitunwind/unwind_core/hash.h"
 #include "jitunwind/unwind_core/page_internal.h"
@@ -51,11 +50,11 @@ class KnownFrames {
     Addr unit = 0;                ///< of instructions, of code that has these frames at any size; 0: at this one alone
     std::size_t distance_at = 0;  ///< in the frames; 0: there is none
     std::uint64_t rest = 0;       ///< units of the code besides the distance
-    std::uint64_t front = 0, tail = 0;  ///< CodeShape's; of marks, by whether they were said to count from the end
+    /// Units before the rest of the code, and those counted from its end; of marks, as they were said.
+    std::uint64_t front = 0, tail = 0;
 
-    /// Frames that have other instructions than the usual ones serve one size. Those of marks need no shape.
-    void assign(const Key& key, std::span<const std::byte> its_frames, const CodeShape* alike,
-                const unw_dyn_info_t& procedure);
+    /// Frames that have other instructions than the usual ones serve one size, those of other code (ALIAS) none.
+    void assign(const Key& key, std::span<const std::byte> its_frames, const unw_dyn_info_t& procedure);
     bool is_for(const Key& key) const noexcept {
       return (key.shape != nullptr ? shape == *key.shape : !shape) && std::ranges::equal(marks, key.marks) &&
              personality == key.personality && (lsda != 0) == (key.lsda != 0);
@@ -78,7 +77,7 @@ class KnownFrames {
     const Addr personality = description.personality();
     return {{code.size, personality, personality != 0 ? lsda : 0}, &description.shape()};
   }
-  static constexpr std::size_t k_most_marks = 256;
+  static constexpr std::size_t k_most_marks = 256, k_most_frames = 4096;  // bytes
   using Words = std::array<std::uint64_t, 2 * k_most_marks + 7>;
   /// Refers to `words`, which get the marks as they were said: registering them gives them places in code of one size.
   static Key key_of(const MarkRecorder& marks, const Code& code, Words& words) noexcept;

@@ -244,16 +244,36 @@ TEST(CodeSegments, FramesOfOneShapeServeEverySize) {
   const auto with_row_at = [](std::int64_t offset, std::string_view row) {
     return *host::describe("rows").row_at(offset, host_row(row)).row_at(-8, host_row("cfa=SP+16 ra=[cfa-8]")).build();
   };
+  const auto unit = static_cast<std::int64_t>(local_space().arch.unit);
+  auto many = host::describe("many"), more = host::describe("rows");
+  for (int i = 0; i < 60; ++i) many.allocate({i * unit, (i + 1) * unit}, 16);
+  for (int i = 0; i < 1200; ++i) more.allocate({i * unit, (i + 1) * unit}, 16);  // their frames are not kept
   for (const Description& description :
        {frame_description("frame"), *host::describe("leaf").build(), with_row_at(120, "cfa=SP+32 ra=[cfa-8]"),
-        with_row_at(4, "cfa=[SP+8] ra=[cfa-8]")}) {
+        with_row_at(4, "cfa=[SP+8] ra=[cfa-8]"), *many.ends_without_return().build(),
+        *more.ends_without_return().build()}) {
     for (const std::size_t size : sizes_of_all_distances()) {
-      if (size <= 128 && description.name() == "rows") continue;
+      if (size < description.shape().min_size()) continue;
       const Addr start = segments.allocate(size).value().start;
       ASSERT_TRUE(segments.commit(description, {.start = start, .size = size}));
       ASSERT_NO_FATAL_FAILURE(expect_own_frames({start, start + size}));
       ASSERT_TRUE(segments.release(start));
     }
+  }
+}
+
+/// The rows of an alias are those of what is registered at another address now.
+TEST(CodeSegments, FramesOfAnAliasServeOnce) {
+  CodeSegments segments;
+  const Description leaf = *host::describe("leaf").build();
+  const Addr other = segments.allocate(64).value().start;
+  const Description alias = *host::describe("alias").alias(0, other + 40).build();
+  for (const Description& description : {frame_description("frame"), leaf}) {
+    const auto there = register_code(description, {.start = other, .size = 64});
+    ASSERT_TRUE(there);
+    const Addr start = segments.allocate(64).value().start;
+    ASSERT_TRUE(segments.commit(alias, {.start = start, .size = 64}));
+    expect_own_frames({start, start + 64});
   }
 }
 

@@ -1,7 +1,7 @@
 // Registers and cancels code whose instructions are counted: registering_work WAY ROUNDS, for alone, beside_segments,
 // alone_marks and alone_more_marks. Or commits and releases it, for one_size, many_sizes, one_data, many_data,
-// one_marks, many_marks and many_more_marks. Data are those of a personality routine. Marks describe code of one size,
-// or of many; more of them are more than a shape has.
+// one_marks, many_marks, many_more_marks and many_more_rows. Data are those of a personality routine. Marks and rows
+// describe code of one size, or of many; more of them are more than the shape of registered code has.
 #include <cstdlib>
 #include <optional>
 #include <string_view>
@@ -18,6 +18,10 @@ int main(int argc, char** argv) {
   alignas(16) static std::byte code[sizeof test::FrameCode::k_bytes];
   const bool has_data = way.ends_with("data");
   auto described = test::FrameCode::described("registered");
+  if (way == "many_more_rows") {
+    for (int i = 0; i < 60; ++i) described.allocate({100 + 4 * i, 104 + 4 * i}, 16);
+    described.ends_without_return();
+  }
   if (has_data) described.personality(reinterpret_cast<std::uintptr_t>(code));
   const Description description = described.build().value();
   const Code place{.start = reinterpret_cast<std::uintptr_t>(code), .size = sizeof code};

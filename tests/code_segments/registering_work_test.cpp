@@ -29,6 +29,7 @@ TEST(RegisteringWork, OfOneShapeIsTheSameForEverySize) {
   const double of_one = of_work("one_size");
   EXPECT_GT(of_one, 1000);
   EXPECT_LT(of_work("many_sizes"), of_one + 5'000);  // new files come at times
+  EXPECT_LT(of_work("many_more_rows"), of_one + 5'000);
 }
 
 /// Such code takes the same way as code without data, which has some pointers less.
