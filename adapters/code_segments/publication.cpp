@@ -163,7 +163,7 @@ class FramePublisher final : public FdeReceiver {
   void pass_on(AddrRange code, std::span<const std::byte> frames, const Error* error) {
     Line name;
     if (const ProcedureHold hold(code.begin); const unw_dyn_info_t* const info = hold.info()) {
-      if (info->u.rti.name_ptr != 0) name.foreign(reinterpret_cast<const char*>(info->u.rti.name_ptr));
+      if (info->u.rti.name_ptr != 0) name.text(reinterpret_cast<const char*>(info->u.rti.name_ptr));
       if (info->start_ip == code.begin) code.end = info->end_ip;
     }
     const SegmentsLock lock;
@@ -215,13 +215,11 @@ void CodeSegments::State::publish_encoded(Place room, AddrRange code, Keep keep)
 
 void CodeSegments::State::publish(Place room, std::string_view name, const KnownFrames::Key& key,
                                   unw_dyn_info_t* procedure) noexcept {
-  Line known_name;
-  known_name.foreign(name);
   {
     const SegmentsLock lock;
     if (!room.segment->is_published()) return finish(room, procedure);
     if (const auto frames = known_frames.find(key, room.segment->next_frame()); !frames.empty())
-      return enter(room, code_of(*procedure), frames, known_name.view()), finish(room, procedure);
+      return enter(room, code_of(*procedure), frames, name), finish(room, procedure);
   }
   KnownFrames::Entry encoded;  // destroyed without the lock
   publish_encoded(room, code_of(*procedure), [&](std::span<const std::byte> frames) {

@@ -12,8 +12,9 @@
 namespace jitunwind {
 namespace {
 
+constexpr std::size_t k_longest_name = 499;
 // The tables must have so much left for another function: a longest name, and a frame of many instructions.
-constexpr std::size_t k_spare_strings = 512;
+constexpr std::size_t k_spare_strings = k_longest_name + 13;
 constexpr std::size_t k_spare_frames = 2048;
 
 }  // namespace
@@ -121,18 +122,20 @@ void Segment::append_tables(Index index) noexcept {
 }
 
 std::optional<Segment::Index> Segment::find(Addr start) const noexcept {
-  const std::size_t block = block_of(start - text_);
-  if (block >= blocks_.size()) return std::nullopt;
-  const auto end = block + 1 == blocks_.size() ? functions_.end() : functions_.begin() + blocks_[block + 1];
-  const auto found = std::lower_bound(functions_.begin() + blocks_[block], end, start - text_,
-                                      [](const Function& f, Addr at) { return f.at < at; });
-  if (found == end || found->at != start - text_ || found->state == Function::State::part) return std::nullopt;
-  return static_cast<Index>(found - functions_.begin());
+  if (next_ >= functions_.size() || functions_[next_].at != start - text_) {
+    const std::size_t block = block_of(start - text_);
+    if (block >= blocks_.size()) return std::nullopt;
+    const auto end = block + 1 == blocks_.size() ? functions_.end() : functions_.begin() + blocks_[block + 1];
+    const auto found =
+        std::ranges::lower_bound(functions_.begin() + blocks_[block], end, start - text_, {}, &Function::at);
+    if (found == end || found->at != start - text_ || found->state == Function::State::part) return std::nullopt;
+    next_ = static_cast<Index>(found - functions_.begin());
+  }
+  return std::exchange(next_, next_ + 1 + functions_[next_].parts);
 }
 
 std::optional<Segment::Index> Segment::find_around(Addr at) const noexcept {
-  auto found = std::upper_bound(functions_.begin(), functions_.end(), at - text_,
-                                [](Addr it, const Function& f) { return it < f.at; });
+  auto found = std::ranges::upper_bound(functions_, at - text_, {}, &Function::at);
   while (found != functions_.begin()) {
     if (const Function& function = *--found; function.state != Function::State::part)
       return at - text_ - function.at < function.size ? std::optional(static_cast<Index>(found - functions_.begin()))
@@ -255,11 +258,13 @@ bool Segment::find_room_for_name(Function& function, std::size_t size, bool is_n
 
 bool Segment::publish_symbol(Index index, std::uint64_t size, std::string_view name) noexcept {
   if (name.empty()) return true;
+  name = name.substr(0, k_longest_name);
   Function& function = functions_[index];
   if (!find_room_for_name(function, name.size() + 1, !function.was_named)) return false;
   function.was_named = true;
-  copy(layout_.strings + function.name.at, name.data(), name.size());
-  copy(layout_.strings + function.name.at + name.size(), "", 1);
+  auto* const bytes = reinterpret_cast<char*>(memory_.tables() + layout_.strings + function.name.at);
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; };
+  *std::ranges::replace_copy_if(name, bytes, is_control, '?').out = '\0';
   Elf64_Sym symbol{};
   symbol.st_name = function.name.at;
   symbol.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC);

@@ -290,6 +290,7 @@ class Segment {
   std::vector<Function> functions_;  // by address
   std::size_t rooms_ = 0;            // of them
   std::vector<Index> blocks_;        // the first function that begins in each one, or behind it
+  mutable Index next_ = 0;           // behind the room that was found last, which is often looked for next
   std::byte* copy_ = nullptr;        // during a fork
   std::size_t text_end_ = 0;
   std::size_t frames_end_;          // offset in the file

@@ -1,10 +1,13 @@
 // Registers and cancels code whose instructions are counted: registering_work WAY ROUNDS, for alone, beside_segments,
 // alone_marks and alone_more_marks. Or commits and releases it, for one_size, many_sizes, one_data, many_data,
-// one_marks, many_marks, many_more_marks and many_more_rows. Data are those of a personality routine. Marks and rows
-// describe code of one size, or of many; more of them are more than the shape of registered code has.
+// one_marks, many_marks, many_more_marks and many_more_rows; or commits it in rooms of rising or falling addresses, for
+// rising_rooms and falling_rooms. Data are those of a personality routine. Marks and rows describe code of one size, or
+// of many; more of them are more than the shape of registered code has.
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "tests/code_segments/committed.h"
 
@@ -29,7 +32,13 @@ int main(int argc, char** argv) {
   const bool commits = !way.starts_with("alone") && way != "beside_segments";
   const int more_marks = way.ends_with("more_marks") ? 60 : 0;
   test::host::Marks marks;
-  for (long rounds = std::atol(argv[2]); rounds > 0; --rounds) {
+  std::vector<Addr> rooms;
+  for (long rounds = way.ends_with("rooms") ? std::atol(argv[2]) : 0; rounds > 0; --rounds)
+    rooms.push_back(segments->allocate(sizeof code).value().start);
+  if (way.starts_with("falling")) std::ranges::reverse(rooms);
+  for (const Addr room : rooms)
+    if (!segments->commit(description, {.start = room, .size = sizeof code})) return 1;
+  for (long rounds = rooms.empty() ? std::atol(argv[2]) : 0; rounds > 0; --rounds) {
     if (has_marks) test::FrameCode::record(marks);
     for (int i = 0; i < more_marks; ++i) marks.allocate({-4, 0}, 16);
     if (!commits) {

@@ -32,6 +32,9 @@ TEST(RegisteringWork, OfOneShapeIsTheSameForEverySize) {
   EXPECT_LT(of_work("many_more_rows"), of_one + 5'000);
 }
 
+/// The room behind the one that was found last is not searched for.
+TEST(RegisteringWork, IsLessInTheOrderOfRooms) { EXPECT_LT(of_work("rising_rooms") + 40, of_work("falling_rooms")); }
+
 /// Such code takes the same way as code without data, which has some pointers less.
 TEST(RegisteringWork, OfOneShapeIsTheSameForAllData) {
   const double of_none = of_work("one_size");

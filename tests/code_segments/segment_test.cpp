@@ -123,7 +123,7 @@ TEST(Segment, PersonalityRoutinesAreCalledWithTheirData) {
 /// The tables are made for short names and small frames. Each name is longer than those before.
 TEST(Segment, FullTablesAreTold) {
   SmallSegment small(4);
-  std::string name(500, 'x');
+  std::string name(200, 'x');
   std::size_t count = 0;
   for (; small.segment->has_room_in_tables(); ++count, name += 'x') {
     const Segment::Index index = count < 4 ? *small.segment->append({sizeof FrameCode::k_bytes}) : 0;

@@ -235,7 +235,7 @@ class Changes {
 
   void publish(unsigned kind, bool is_handled) {
     Room* const room = any_room();
-    const std::string name(1 + next() * 2, static_cast<char>('a' + count_++ % 26));
+    const std::string name(1 + next() * 2 % 499, static_cast<char>('a' + count_++ % 26));
     if (room == nullptr || room->used == room->all || !segment().has_room_in_tables(segment()[room->index])) return;
     if (segment().memory().is_sealed()) renew(false);
     const Addr start = segment().start(segment()[room->index]) + room->used * k_code;
