@@ -5,12 +5,19 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 
 #include "jitunwind/dyn_info/registry/derived_records_internal.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/unwind_core/kept/compact_row_internal.h"
 
 namespace jitunwind {
+
+/// Adds a region of directives to CodeShape's units. False: it is counted from the end, and is not the last one.
+inline bool add_length(const unw_dyn_region_info_t& region, std::uint64_t& front, std::uint64_t& tail) noexcept {
+  (region.insn_count < 0 ? tail : front) += static_cast<std::uint64_t>(std::abs(std::int64_t{region.insn_count}));
+  return region.insn_count >= 0 || region.next == nullptr;
+}
 
 /// The contents of directives are compared, not their addresses. So their owner may free them at any time, and no shape
 /// becomes invalid. Shapes are never freed. The contents follow in memory.

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <new>
@@ -67,17 +66,8 @@ class ShapeKey {
   bool read_directives(const unw_dyn_info_t& info) noexcept {
     const unw_dyn_region_info_t* region = info.u.pi.regions;
     has_facts_ = info.u.pi.handler != 0 || (region && region->insn_count == 0 && lsda_extension(info).lsda != 0);
-    for (; region != nullptr; region = region->next) {
-      if (!put_region(*region)) return false;
-      const auto length = static_cast<std::uint64_t>(std::abs(std::int64_t{region->insn_count}));
-      if (region->insn_count >= 0) {
-        front_ += length;
-      } else if (region->next == nullptr) {
-        tail_ = length;
-      } else {
-        return false;
-      }
-    }
+    for (; region != nullptr; region = region->next)
+      if (!put_region(*region) || !add_length(*region, front_, tail_)) return false;
     return true;
   }
   /// Reads the table of one FDE for all of the code. CIEs that are known by their bytes lead to the same rows.

@@ -1,12 +1,12 @@
 // Functions that are committed: registered first, and then published.
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <optional>
 #include <utility>
 
 #include "jitunwind/adapters/code_segments/segments_state_p.h"
+#include "jitunwind/dyn_info/code_shape_internal.h"
 #include "jitunwind/dyn_info/registry/observers_internal.h"
 #include "jitunwind/sdk/exceptions/fde_encoder_internal.h"
 #include "jitunwind/sdk/local_space.h"
@@ -46,8 +46,7 @@ void KnownFrames::Entry::assign(const Key& key, std::span<const std::byte> its_f
   const std::uint64_t units = size / unit;
   const std::uint64_t* word = marks.data();
   for (const unw_dyn_region_info_t* of = procedure.u.pi.regions; of != nullptr; of = of->next) {
-    if (tail != 0 && marks.empty()) unit = 0;  // it is not the last one that is counted from the end
-    if (marks.empty()) (of->insn_count < 0 ? tail : front) += static_cast<std::uint64_t>(std::abs(of->insn_count));
+    if (marks.empty() && !add_length(*of, front, tail)) unit = 0;
     for (const unw_dyn_op_t& op : std::span(of->op, of->op_count)) {
       if (op.tag == UNW_DYN_STOP) break;  // behind it are data, and no marks
       if (op.tag == UNW_DYN_ALIAS) return frames.clear();

@@ -8,6 +8,7 @@
 
 #include "jitunwind/sdk/exceptions/fde_encoder_internal.h"
 #include "jitunwind/unwind_core/memory/own/mapped_internal.h"
+#include "jitunwind/unwind_core/trace/log.h"
 
 namespace jitunwind {
 namespace {
@@ -263,8 +264,7 @@ bool Segment::publish_symbol(Index index, std::uint64_t size, std::string_view n
   if (!find_room_for_name(function, name.size() + 1, !function.was_named)) return false;
   function.was_named = true;
   auto* const bytes = reinterpret_cast<char*>(memory_.tables() + layout_.strings + function.name.at);
-  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; };
-  *std::ranges::replace_copy_if(name, bytes, is_control, '?').out = '\0';
+  *std::ranges::replace_copy_if(name, bytes, Line::is_control, '?').out = '\0';
   Elf64_Sym symbol{};
   symbol.st_name = function.name.at;
   symbol.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC);

@@ -81,7 +81,6 @@ Line& Line::range(std::uint64_t begin, std::uint64_t end) noexcept { return hex(
 Line& Line::foreign(std::string_view text) noexcept {
   char* const begin = text_.data() + size_;
   this->text(text);
-  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; };
   std::replace_if(begin, text_.data() + size_, is_control, '?');
   return *this;
 }

@@ -43,8 +43,9 @@ class Line {
   Line& number(std::uint64_t value) noexcept;
   /// Appends a range such as "0x1000-0x2000".
   Line& range(std::uint64_t begin, std::uint64_t end) noexcept;
-  /// Appends text from outside with control characters replaced, since a terminal would obey them.
+  /// Appends text from outside with control characters replaced by '?', since a terminal would obey them.
   Line& foreign(std::string_view text) noexcept;
+  static constexpr bool is_control(char c) noexcept { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }
 
   std::string_view view() const noexcept { return {text_.data(), size_}; }
   /// Writes the line and a line feed by one system call, no cancellation point. Keeps errno and reports no failure.
