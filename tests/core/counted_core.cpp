@@ -1,15 +1,12 @@
 // Does one piece of work many times below code that is made at run time: `counted_core walk|step|throw COUNT`.
 // callgrind counts the instructions. The program is linked with the core alone, and with the archive of everything.
-#include <jitunwind/sdk/c/register.h>
 #include <jitunwind/sdk/c/walk.h>
-#include <sys/mman.h>
 
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
-#include "tests/core/code.h"
+#include "tests/core/made_code.h"
 
 namespace {
 
@@ -23,21 +20,11 @@ void check(bool good) {
 }
 
 void make_code() {
-  void* const page = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  check(page != MAP_FAILED);
-  std::memcpy(page, k_code, sizeof k_code);
-  check(::mprotect(page, 4096, PROT_READ | PROT_EXEC) == 0);
   static unsigned char frames[sizeof k_frames];
-  place_frames(frames, static_cast<const unsigned char*>(page));
-  const auto begin = reinterpret_cast<std::uintptr_t>(page), table = reinterpret_cast<std::uintptr_t>(frames);
-  const ju_range code{begin, begin + sizeof k_code};
-  ju_object_code object{};
-  object.struct_size = sizeof object;
-  object.code = &code;
-  object.code_count = 1;
-  object.eh_frame = {table, table + sizeof frames};
+  unsigned char* const page = map_code(frames, 1);
+  check(page != nullptr);
   ju_object* registered = nullptr;
-  check(ju_object_register(&object, &registered, nullptr) == JU_OK);
+  check(register_made(page, frames, &registered, nullptr) == JU_OK);
   made = reinterpret_cast<Call>(page);
 }
 

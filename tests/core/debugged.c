@@ -9,9 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
-#include "tests/core/code.h"
+#include "tests/core/made_code.h"
 
 typedef void (*Callback)(void);
 typedef void (*Code)(Callback);
@@ -35,19 +34,6 @@ static ju_gdb_statistics known(void) {
   ju_gdb_statistics statistics = {.struct_size = sizeof statistics};
   if (ju_gdb_statistics_get(&statistics, NULL) != JU_OK) exit(fail("no statistics"));
   return statistics;
-}
-
-static ju_status register_code(unsigned char* page, unsigned char* frames, ju_object** registered, ju_error* error) {
-  const uint64_t begin = (uintptr_t)page, table = (uintptr_t)frames;
-  const ju_range code = {begin, begin + sizeof k_code};
-  const ju_function function = {begin, sizeof k_code, "made_at_run_time"};
-  const ju_object_code object = {.struct_size = sizeof object,
-                                 .code = &code,
-                                 .code_count = 1,
-                                 .eh_frame = {table, table + sizeof k_frames},
-                                 .functions = &function,
-                                 .function_count = 1};
-  return ju_object_register(&object, registered, error);
 }
 
 static int has_library_of_cxx(void) {
@@ -75,7 +61,7 @@ static int without_memory(unsigned char* page, unsigned char* frames) {
   for (int most = 0; most < 100; ++most) {
     ju_object* registered = NULL;
     left = most;
-    const ju_status status = register_code(page, frames, &registered, NULL);
+    const ju_status status = register_made(page, frames, &registered, NULL);
     left = -1;
     if (status != JU_OK) continue;
     const ju_gdb_statistics now = known();
@@ -87,18 +73,13 @@ static int without_memory(unsigned char* page, unsigned char* frames) {
 
 int main(int argc, char** argv) {
   const char* const what = argc > 1 ? argv[1] : "";
-  unsigned char* const page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED) return fail("mmap");
   static unsigned char frames[2 * sizeof k_frames];
-  for (size_t i = 0; i < 2; ++i) {
-    memcpy(page + i * sizeof k_code, k_code, sizeof k_code);
-    place_frames(frames + i * sizeof k_frames, page + i * sizeof k_code);
-  }
-  if (mprotect(page, 4096, PROT_READ | PROT_EXEC) != 0) return fail("mprotect");
+  unsigned char* const page = map_code(frames, 2);
+  if (page == NULL) return fail("no memory");
 
   ju_error error = {.struct_size = sizeof error};
   ju_object* registered = NULL;
-  if (register_code(page, frames, &registered, &error) != JU_OK) return fail(error.text);
+  if (register_made(page, frames, &registered, &error) != JU_OK) return fail(error.text);
   Code call;
   memcpy(&call, &page, sizeof call);
   if (strcmp(what, "stop") != 0 && ju_attach_gdb(&error) != JU_OK) return fail(error.text);

@@ -1,14 +1,11 @@
 // A program in C++ that has libjitunwind-core alone: an exception passes code that is registered, caught by main(). Its
 // run-time library asks the core for the code's call frame information.
 #include <jitunwind/sdk/c/register.h>
-#include <sys/mman.h>
 
-#include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <stdexcept>
 
-#include "tests/core/code.h"
+#include "tests/core/made_code.h"
 
 namespace {
 
@@ -19,21 +16,11 @@ int fail(const char* what) { return std::puts(what), 1; }
 }  // namespace
 
 int main() {
-  void* const page = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED) return fail("mmap");
-  std::memcpy(page, k_code, sizeof k_code);
-  if (::mprotect(page, 4096, PROT_READ | PROT_EXEC) != 0) return fail("mprotect");
   static unsigned char frames[sizeof k_frames];
-  place_frames(frames, static_cast<const unsigned char*>(page));
-  const auto begin = reinterpret_cast<std::uintptr_t>(page), table = reinterpret_cast<std::uintptr_t>(frames);
-  const ju_range code{begin, begin + sizeof k_code};
-  ju_object_code object{};
-  object.struct_size = sizeof object;
-  object.code = &code;
-  object.code_count = 1;
-  object.eh_frame = {table, table + sizeof frames};
+  unsigned char* const page = map_code(frames, 1);
+  if (page == nullptr) return fail("no memory");
   ju_object* registered = nullptr;
-  if (ju_object_register(&object, &registered, nullptr) != JU_OK) return fail("not registered");
+  if (register_made(page, frames, &registered, nullptr) != JU_OK) return fail("not registered");
   try {
     reinterpret_cast<void (*)(void (*)())>(page)(thrower);
   } catch (const std::runtime_error& thrown) {

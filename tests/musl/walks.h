@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 typedef void (*Callback)(void);
 typedef void (*Code)(Callback);
@@ -52,29 +51,17 @@ static inline void expect_named(const Names* names, const char* inner, const cha
 }
 
 #ifndef __cplusplus
-#include "tests/core/code.h"
+#include "tests/core/made_code.h"
 
 static unsigned char frames[sizeof k_frames];
 static ju_object* registered;
 
 /* The code of tests/core/code.h, named made_at_run_time. */
 static inline Code make_code(void) {
-  unsigned char* const page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED) fail("mmap");
-  memcpy(page, k_code, sizeof k_code);
-  if (mprotect(page, 4096, PROT_READ | PROT_EXEC) != 0) fail("mprotect");
-  place_frames(frames, page);
-  const uint64_t begin = (uintptr_t)page, table = (uintptr_t)frames;
-  const ju_range code = {begin, begin + sizeof k_code};
-  const ju_function function = {begin, sizeof k_code, "made_at_run_time"};
-  const ju_object_code object = {.struct_size = sizeof object,
-                                 .code = &code,
-                                 .code_count = 1,
-                                 .eh_frame = {table, table + sizeof frames},
-                                 .functions = &function,
-                                 .function_count = 1};
+  unsigned char* const page = map_code(frames, 1);
+  if (page == NULL) fail("no memory");
   ju_error error = {.struct_size = sizeof error};
-  if (ju_object_register(&object, &registered, &error) != JU_OK) fail(error.text);
+  if (register_made(page, frames, &registered, &error) != JU_OK) fail(error.text);
   Code made;
   memcpy(&made, &page, sizeof made);
   return made;
