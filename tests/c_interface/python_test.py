@@ -74,6 +74,19 @@ class Binding(unittest.TestCase):
         self.assertGreater(len(seen), ours[0].depth + 3, 'the interpreter is behind it')
         self.assertIn('registrations', jitunwind.statistics())
 
+    def test_a_walk_that_cannot_go_on_keeps_its_frames(self):
+        memory = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+        memory.write(bytes.fromhex('53ffd75bc3'))  # as above; its description says that the frame is larger
+        start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+        walks = []
+        callback = ctypes.CFUNCTYPE(None)(lambda: walks.append(jitunwind.frames()))
+        described = jitunwind.Description('lost', ('allocate', 0, 1, 1 << 40), ('deallocate', 3, 4, 1 << 40))
+        with described.register(start, 5):
+            ctypes.CFUNCTYPE(None, ctypes.c_void_p)(start)(ctypes.cast(callback, ctypes.c_void_p))
+        self.assertEqual(walks[0][-1].name, 'lost')
+        self.assertEqual(walks[0].error.name, 'unreadable_memory')
+        self.assertIsNone(jitunwind.frames().error)
+
     def test_other_processes(self):
         child = subprocess.Popen(['sleep', '100'])
         try:
@@ -81,10 +94,7 @@ class Binding(unittest.TestCase):
             for _ in range(100):
                 with jitunwind.Target.attach(child.pid) as target:
                     self.assertEqual([thread.id for thread in target.threads()], [child.pid])
-                    try:
-                        names = [frame.name for frame in target.frames(0)]
-                    except jitunwind.Error:
-                        names = []
+                    names = [frame.name for frame in target.frames(0)]
                 if any('nanosleep' in (name or '') for name in names):
                     break
                 time.sleep(0.02)

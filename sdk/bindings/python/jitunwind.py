@@ -155,31 +155,42 @@ def _frame_at(cursor):
                  row.value.decode() if has_row else None)
 
 
-def _walk(cursor):
-    """Yields the frames up to the last one; raises Error if the walk cannot go on."""
-    while True:
-        yield _frame_at(cursor)
-        if _call(_step, cursor) == END:
-            return
+class Frames(list):
+    """Frames, innermost first. `error` says why the walk ended before the outermost one; None: it did not."""
+
+    def __init__(self, walk):
+        super().__init__()
+        self.error = None
+        try:
+            walk(self)
+        except Error as error:
+            self.error = error
 
 
 def frames():
-    """A list of the calling thread's frames, including the interpreter's. It is a copy, because the thread goes on."""
-    found = []
-
-    def on_frame(cursor, _):
-        found.append(_frame_at(cursor))
-        return 0
-
-    _call(_walk_here, _ON_FRAME(on_frame), None)
-    return found
+    """The Frames of the calling thread, including the interpreter's. They are copies, because the thread goes on."""
+    return Frames(lambda found: _call(
+        _walk_here, _ON_FRAME(lambda cursor, _: found.append(_frame_at(cursor)) or 0), None))
 
 
-class Target:
-    """Another process, or a core file. It is a context manager; the process goes on when it ends."""
+class _Closed:
+    """A context manager that closes itself."""
 
     def __init__(self, handle):
         self._handle = handle
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __del__(self):
+        self.close()
+
+
+class Target(_Closed):
+    """Another process, or a core file. It is a context manager; the process goes on when it ends."""
 
     @classmethod
     def attach(cls, pid, to_copy=False):
@@ -206,25 +217,23 @@ class Target:
         return found
 
     def frames(self, i=0):
-        """Yields the frames of thread number `i`, innermost first."""
+        """The Frames of thread number `i`."""
         cursor = _Cursor()
         _call(_target_cursor, self._handle, i, ctypes.byref(cursor))
-        yield from _walk(ctypes.byref(cursor))
+
+        def walk(found):
+            status = OK
+            while status != END:
+                found.append(_frame_at(ctypes.byref(cursor)))
+                status = _call(_step, ctypes.byref(cursor))
+
+        return Frames(walk)
 
     def close(self):
         """Lets the process go on."""
         handle, self._handle = self._handle, None
         if handle:
             _target_free(handle)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
-    def __del__(self):
-        self.close()
 
 
 class Description:
@@ -274,11 +283,8 @@ class Description:
             _description_free(self._handle)
 
 
-class Registration:
+class Registration(_Closed):
     """Registered code. It is a context manager."""
-
-    def __init__(self, handle):
-        self._handle = handle
 
     def cancel(self):
         """Cancels the registration. On return nothing reads its description any more."""
@@ -286,11 +292,4 @@ class Registration:
         if handle:
             _call(_cancel, handle)
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.cancel()
-
-    def __del__(self):
-        self.cancel()
+    close = cancel
