@@ -3,6 +3,7 @@
 #include "bench/measurements.h"
 
 #include <array>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -16,7 +17,7 @@ namespace bench {
 namespace {
 
 constexpr std::size_t k_depth = 50;
-constexpr std::size_t k_new_functions = 40;  ///< 20 times as many must not exceed the number of functions
+constexpr std::size_t k_new_functions = 40;
 constexpr std::size_t k_registered = 1000;
 
 struct RepeatedWalk : Context {
@@ -80,6 +81,7 @@ void throw_repeatedly(StackFunction (*function)(std::size_t), std::size_t times)
 struct Counted {
   std::size_t items;  ///< in each repetition
   std::function<void(std::size_t)> repeat;
+  std::size_t most = SIZE_MAX;  ///< repetitions: the functions are not more
 };
 
 std::map<std::string, Counted> all() {
@@ -87,8 +89,8 @@ std::map<std::string, Counted> all() {
   for (const Walker& walker : walkers()) {
     const std::string name = std::string("instructions/") + walker.name;
     counted[name + "/walk/a frame"] = {k_depth, [&](std::size_t n) { walk(walker, n); }};
-    counted[name + "/walk/a frame of a new function"] = {k_new_functions,
-                                                         [&](std::size_t n) { walk_new_functions(walker, n); }};
+    counted[name + "/walk/a frame of a new function"] = {
+        k_new_functions, [&](std::size_t n) { walk_new_functions(walker, n); }, k_max_depth / k_new_functions - 1};
   }
   for (Registrar* const registrar : registrars())
     counted[std::string("instructions/") + registrar->name() + "/register/and cancel"] = {
@@ -109,7 +111,14 @@ int count(const std::string& name, std::size_t times) {
     return 0;
   }
   const auto found = counted.find(name);
-  if (found == counted.end()) return 2;
+  if (found == counted.end()) {
+    std::fprintf(stderr, "nothing that is counted is called '%s'\n", name.c_str());
+    return 2;
+  }
+  if (times > found->second.most) {
+    std::fprintf(stderr, "%s: at most %zu times\n", name.c_str(), found->second.most);
+    return 2;
+  }
   found->second.repeat(times);
   return 0;
 }
