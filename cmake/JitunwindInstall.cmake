@@ -2,9 +2,9 @@
 # the pkg-config modules. Users include <jitunwind/jitunwind.h>; the headers name each other from jitunwind/ on. Nothing
 # in the copy names the prefix, so it may be moved.
 #
-# The components for `cmake --install --component` are jitunwind_core (that library and libjitunwind-gdb, which it opens), jitunwind_runtime,
-# jitunwind_drop_ins (libraries in place of others'), jitunwind_tools, jitunwind_dev (headers, archives, packages, manual
-# pages of functions) and jitunwind_docs.
+# The components for `cmake --install --component` are jitunwind_core (that library, libjitunwind-gdb, which it opens, and
+# GDB's script), jitunwind_runtime, jitunwind_drop_ins (libraries in place of others'), jitunwind_tools, jitunwind_dev
+# (headers, archives, packages, manual pages of functions) and jitunwind_docs.
 # An install() without a component belongs to jitunwind_dev.
 include(CMakePackageConfigHelpers)
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME jitunwind_dev)
@@ -116,12 +116,12 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/c DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT jitunwind_docs
         FILES_MATCHING PATTERN "*.c")
 
-# GDB walks and names registered procedures by this script. GDB looks for it beside the library, and in GDB's own
-# folder, which it trusts, for libraries that are installed below /usr.
+# GDB walks and names registered procedures by this script. GDB looks for it beside the core, which all
+# other libraries load, and in GDB's own folder, which it trusts, for libraries that are installed below /usr.
 set(gdb_script ${PROJECT_SOURCE_DIR}/adapters/gdb_jit/script)
 set(gdb_script_dir ${CMAKE_INSTALL_DATADIR}/jitunwind/gdb)
-install(FILES ${gdb_script}/jitunwind-gdb.py DESTINATION ${gdb_script_dir} COMPONENT jitunwind_runtime)
-install(DIRECTORY ${gdb_script}/jitunwind_gdb DESTINATION ${gdb_script_dir} COMPONENT jitunwind_runtime
+install(FILES ${gdb_script}/jitunwind-gdb.py DESTINATION ${gdb_script_dir} COMPONENT jitunwind_core)
+install(DIRECTORY ${gdb_script}/jitunwind_gdb DESTINATION ${gdb_script_dir} COMPONENT jitunwind_core
         FILES_MATCHING PATTERN "*.py")
 set(gdb_auto_load_dir ${CMAKE_INSTALL_LIBDIR})
 if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
@@ -129,13 +129,13 @@ if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
 endif()
 cmake_path(RELATIVE_PATH gdb_script_dir BASE_DIRECTORY ${gdb_auto_load_dir} OUTPUT_VARIABLE JITUNWIND_GDB_SCRIPT_FOLDER)
 configure_file(${gdb_script}/load-jitunwind-gdb.py.in ${generated}/load-jitunwind-gdb.py @ONLY)
-install(FILES ${generated}/load-jitunwind-gdb.py DESTINATION ${gdb_auto_load_dir} COMPONENT jitunwind_runtime
-        RENAME libjitunwind.so.${JITUNWIND_ABI}.${PROJECT_VERSION}-gdb.py)
-install(CODE "set(libraries \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}\")" COMPONENT jitunwind_runtime)
+install(FILES ${generated}/load-jitunwind-gdb.py DESTINATION ${gdb_auto_load_dir} COMPONENT jitunwind_core
+        RENAME libjitunwind-core.so.${JITUNWIND_ABI}.${PROJECT_VERSION}-gdb.py)
+install(CODE "set(libraries \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}\")" COMPONENT jitunwind_core)
 install(CODE [[
   if(NOT libraries MATCHES "^/usr/lib")
     message(STATUS "For GDB, once in ~/.gdbinit: add-auto-load-safe-path ${libraries}")
-  endif()]] COMPONENT jitunwind_runtime)
+  endif()]] COMPONENT jitunwind_core)
 
 # The other packages that the static libraries need, in the words of each packaging system.
 get_property(links GLOBAL PROPERTY jitunwind_links)

@@ -1,7 +1,7 @@
 /* A program in C that has libjitunwind-core alone, and shows its code to debuggers. argv[1] says what it does:
-   "stop": calls stop_here() in code that is made at run time, which the environment shows to debuggers; "open": is
-   given libjitunwind.so.1 as argv[2], which it opens when debuggers know the code; "memory": registers while there is
-   no memory for the files of debuggers; nothing: attaches and detaches. */
+   "script": shows nothing, and calls stop_here() in code that is made at run time; "stop": does so in code that the
+   environment shows to debuggers; "open": is given libjitunwind.so.1 as argv[2], which it opens when debuggers know the
+   code; "memory": registers while there is no memory for the files of debuggers; nothing: attaches and detaches. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <jitunwind/sdk/c/process.h>
@@ -82,6 +82,7 @@ int main(int argc, char** argv) {
   if (register_made(page, frames, &registered, &error) != JU_OK) return fail(error.text);
   Code call;
   memcpy(&call, &page, sizeof call);
+  if (strcmp(what, "script") == 0) return call(stop_here), 0;
   if (strcmp(what, "stop") != 0 && ju_attach_gdb(&error) != JU_OK) return fail(error.text);
   if (!known().attached || known().procedures != 1) return fail("debuggers do not know the code");
   call(stop_here);

@@ -1,6 +1,6 @@
 # Unwinds and names code made at run time in GDB, by the list of registered procedures in the process or core file. The
-# program needs no support for it. GDB loads the script for libjitunwind.so if auto-loading is allowed. The command is:
-#   source PREFIX/share/jitunwind/gdb/jitunwind-gdb.py
+# program needs no support for it. GDB loads the script for libjitunwind-core.so if auto-loading is allowed; the command
+# is: source PREFIX/share/jitunwind/gdb/jitunwind-gdb.py
 # docs/debuggers.md "The script".
 import os
 import re
