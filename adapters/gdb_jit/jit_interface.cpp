@@ -1,5 +1,7 @@
 #include "jitunwind/adapters/gdb_jit/jit_interface_p.h"
 
+#include <mutex>
+
 #include "jitunwind/adapters/gdb_jit/jit_lists_p.h"
 
 extern "C" {
@@ -15,17 +17,6 @@ namespace {
 
 constexpr std::uint32_t k_register = 1;    // JIT_REGISTER_FN
 constexpr std::uint32_t k_unregister = 2;  // JIT_UNREGISTER_FN
-
-class LockScope {
- public:
-  explicit LockScope(WriterLock& lock) noexcept : lock_(lock) { lock_.lock(); }
-  ~LockScope() { (void)lock_.unlock(); }
-  LockScope(const LockScope&) = delete;
-  LockScope& operator=(const LockScope&) = delete;
-
- private:
-  WriterLock& lock_;
-};
 
 /// Whether the list's object may be unloaded meanwhile; the object of this code cannot be.
 bool may_go(const JitList& list) noexcept { return !list.lasts && list.object != object_of_own_gdb_list(); }
@@ -46,6 +37,7 @@ void tell_list(const JitList& list, std::uint32_t action, jit_code_entry& entry)
 bool JitInterface::open(std::span<const std::byte> empty_file) noexcept {
   if (own_ == nullptr) own_ = JitSharedLists::make();
   if (own_ == nullptr || empty_file.size() > own_->empty_file.size()) return false;
+  gdb_was_first_ = tracer_.kind() == TracerKind::gdb;
   // The copy that made the other lists may be about to close them.
   while (JitSharedLists* const others = open_own(empty_file))
     if (open_of(*others)) break;
@@ -54,7 +46,7 @@ bool JitInterface::open(std::span<const std::byte> empty_file) noexcept {
 
 /// Null: the interface is open. Otherwise the lists of another copy, which were there first.
 JitSharedLists* JitInterface::open_own(std::span<const std::byte> empty_file) noexcept {
-  const LockScope scope(own_->lock);
+  const std::lock_guard scope(own_->lock);
   if (own_->copies == 0) {
     own_->start(empty_file);
     if (JitSharedLists* const others = own_->look()) return others;
@@ -66,7 +58,7 @@ JitSharedLists* JitInterface::open_own(std::span<const std::byte> empty_file) no
 }
 
 bool JitInterface::open_of(JitSharedLists& others) noexcept {
-  const LockScope scope(others.lock);
+  const std::lock_guard scope(others.lock);
   if (others.copies == 0) return false;
   ++others.copies;
   shared_ = &others;
@@ -75,27 +67,31 @@ bool JitInterface::open_of(JitSharedLists& others) noexcept {
   return true;
 }
 
+/// A debugger that attached later has read these entries. GDB complains of those that it has not read.
+void JitInterface::tell_that_guards_go() noexcept {
+  for (JitList& list : shared_->lists)
+    if (list.descriptor != nullptr) tell(k_unregister, list.guard);
+  tell(k_unregister, shared_->first_entry);
+  tell(k_unregister, shared_->last_entry);
+}
+
 void JitInterface::close() noexcept {
-  const LockScope scope(shared_->lock);
+  const std::lock_guard scope(shared_->lock);
   if (--shared_->copies == 0) {
     shared_->take_out_all();
-    // A debugger that attached later has read these entries.
-    for (JitList& list : shared_->lists)
-      if (list.descriptor != nullptr) tell(k_unregister, list.guard);
-    tell(k_unregister, shared_->first_entry);
-    tell(k_unregister, shared_->last_entry);
+    if (!gdb_was_first_) tell_that_guards_go();
   }
   shared_ = nullptr;
 }
 
 unsigned JitInterface::users() const noexcept {
   if (!is_open()) return 0;
-  const LockScope scope(shared_->lock);
+  const std::lock_guard scope(shared_->lock);
   return shared_->copies;
 }
 
 void JitInterface::add(jit_code_entry& entry) noexcept {
-  const LockScope scope(shared_->lock);
+  const std::lock_guard scope(shared_->lock);
   (void)shared_->look();
   jit_code_entry& first = shared_->first_entry;
   entry.prev_entry = &first;
@@ -106,7 +102,7 @@ void JitInterface::add(jit_code_entry& entry) noexcept {
 }
 
 void JitInterface::remove(jit_code_entry& entry) noexcept {
-  const LockScope scope(shared_->lock);
+  const std::lock_guard scope(shared_->lock);
   entry.next_entry->prev_entry = entry.prev_entry;
   store(entry.prev_entry->next_entry, entry.next_entry);
   tell(k_unregister, entry);

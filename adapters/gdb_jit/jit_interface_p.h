@@ -55,6 +55,7 @@ class JitInterface {
  private:
   JitSharedLists* open_own(std::span<const std::byte> empty_file) noexcept;
   bool open_of(JitSharedLists& others) noexcept;
+  void tell_that_guards_go() noexcept;
   void tell(std::uint32_t action, jit_code_entry& entry) noexcept;
   bool tell_lists(std::uint32_t action, jit_code_entry& entry, bool first_alone) noexcept;
 
@@ -62,6 +63,7 @@ class JitInterface {
   JitSharedLists* own_ = nullptr;  // made by this copy, shared by all
   JitSharedLists* shared_ = nullptr;
   std::uint64_t stops_ = 0;
+  bool gdb_was_first_ = false;  // it did not attach after the lists were opened
 };
 
 // A limit for the stops of the process by a debugger.

@@ -39,7 +39,7 @@ static unsigned char* made_code(void) {
 
 static ju_jit_frame frame_of_twice = {marks_of_twice, 2, 1, NULL, NULL};
 
-static const char* passes(const void* code) {
+__attribute__((noinline)) static const char* passes(const void* code) {
   long (*twice)(void (*)(void), long);
   memcpy(&twice, &code, sizeof twice);
   if (twice(watch, 21) != 42) abort();
