@@ -20,5 +20,8 @@ vcpkg_fixup_pkgconfig()
 if("tools" IN_LIST FEATURES)
   vcpkg_copy_tools(TOOL_NAMES jitstack AUTO_CLEAN)
 endif()
+# GDB's script is in the folder that goes.
+file(GLOB loads_script "${CURRENT_PACKAGES_DIR}/debug/lib/*-gdb.py")
+file(REMOVE ${loads_script})
 file(REMOVE_RECURSE "${CURRENT_PACKAGES_DIR}/debug/include" "${CURRENT_PACKAGES_DIR}/debug/share")
 vcpkg_install_copyright(FILE_LIST "${SOURCE_PATH}/LICENSE")
