@@ -18,7 +18,9 @@ void RowCache::link(RulePlace from, KeptRules::Table::Number to) const noexcept 
 [[gnu::hot]] bool RowCache::find_otherwise(Addr at, ModuleVersion& walked, RulePlace& place, KeptRow& hit,
                                            KeepTicket& ticket) const noexcept {
   using Table = KeptRules::Table;
-  ticket = {.at = at, .registrations = changes.number(at), .callee = place};
+  // One by one: a copy of the whole would wait for words that were just stored.
+  ticket.at = at, ticket.registrations = changes.number(at);
+  ticket.partial = {}, ticket.callee = place;
   const std::uint64_t cipher_of_lasting = Table::cipher(ticket.registrations);
   const auto cipher_of = [&](CallerRule rule) {
     if (!rule.is_of_module()) [[likely]]
@@ -29,9 +31,10 @@ void RowCache::link(RulePlace from, KeptRules::Table::Number to) const noexcept 
   const Table::Number linked = entries.in_bounds(place.next);
   Table::Found found{linked, entries.value(linked), true};
   if (!entries.holds(linked, found.value, at, cipher_of(found.value))) {
+    // Other code was called from the callee's place before. Its caller is mostly this one's, too.
+    place = {RulePlace::k_none, found.value.linked(linked)};
     found = rules.table.find(at, cipher_of);
     ticket.before = found.number;
-    place = {};
     if (!found.holds) return false;
     link(ticket.callee, found.number);
   }
@@ -57,9 +60,9 @@ constexpr std::uint32_t k_without_link = RulePlace::k_none - 1;
 CallerRule RowCache::find_shared(KeepTicket& ticket, RulePlace& place, NewRow& row) const noexcept {
   const CallerRule rule = alike->shapes.find_rule(ticket.at, *alike, row);
   if (rule.kept_by() == KeptBy::nothing) return {};
-  place = {k_without_link};
+  place.number = k_without_link;
   if (rules.table.wants(ticket.at, ticket.before)) {
-    place = keep_wanted(ticket, rule, {});
+    place = keep_wanted(ticket, rule.with_link(place.next), {});
     ticket.before = place.number;
   }
   return rule;
