@@ -26,7 +26,7 @@ struct CodeShape {
   std::uint64_t head;   ///< the kind and size of the contents
   std::uint64_t front;  ///< instruction units in front of a stretch of which each has the row before that stretch
   std::uint64_t tail;   ///< instruction units that are counted from the procedure's end, behind that stretch
-  Addr unit;            ///< of instructions, bytes
+  int unit_bits;        ///< of the size of instruction units, a power of two
   bool has_facts;       ///< AlikePlace::has_facts()
   std::atomic<const DerivedRecord*> fde{nullptr};  ///< for whoever encodes one of all code alike
 
@@ -34,7 +34,7 @@ struct CodeShape {
   const std::byte* contents() const noexcept { return reinterpret_cast<const std::byte*>(this + 1); }
   /// The place of code at `at`. There is none too far from the procedure's begin.
   AlikePlace place(AddrRange procedure, Addr at) const noexcept {
-    const std::uint64_t position = (at - procedure.begin) / unit, end = procedure.size() / unit - tail;
+    const std::uint64_t position = (at - procedure.begin) >> unit_bits, end = (procedure.size() >> unit_bits) - tail;
     const std::uint64_t offset = position < end ? std::min(position, front) : front + 1 + (position - end);
     if (offset > AlikePlace::k_most_offset) return {};
     return {number, offset, has_facts};

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <limits>
 #include <new>
@@ -24,7 +25,7 @@ class ShapeKey {
  public:
   /// False: its rows are no other's.
   bool read(const unw_dyn_info_t& info, const Arch& arch, CompactCode& code) noexcept {
-    const std::uint64_t units = (info.end_ip - info.start_ip) / arch.unit;
+    const std::uint64_t units = (info.end_ip - info.start_ip) >> std::countr_zero(arch.unit);
     const bool is_directives = info.format == UNW_INFO_FORMAT_DYNAMIC;
     if (is_directives ? !read_directives(info) || units < front_ + tail_ : !read_fde(info, arch, code)) return false;
     head_ = std::uint64_t{is_directives} << 33 | std::uint64_t{has_facts_} << 32 | size_;
@@ -43,8 +44,8 @@ class ShapeKey {
              return is_next(&part.head, sizeof part.head) && is_next(part.bytes, part.size);
            });
   }
-  CodeShape* make(void* memory, std::uint32_t number, Addr unit) const noexcept {
-    auto* const shape = new (memory) CodeShape{number, head_, front_, tail_, unit, has_facts_};
+  CodeShape* make(void* memory, std::uint32_t number, int unit_bits) const noexcept {
+    auto* const shape = new (memory) CodeShape{number, head_, front_, tail_, unit_bits, has_facts_};
     std::byte* to = shape->contents();
     for (const Part& part : parts()) {
       to = static_cast<std::byte*>(std::memcpy(to, &part.head, sizeof part.head)) + sizeof part.head;
@@ -155,7 +156,7 @@ CodeShape* by_number(std::uint32_t number) noexcept {
 }
 
 /// Null: there is no room.
-CodeShape* find_or_make(const ShapeKey& key, Addr unit) noexcept {
+CodeShape* find_or_make(const ShapeKey& key, int unit_bits) noexcept {
   const std::uint64_t hash = key.hash();
   for (std::size_t i = 0; i < k_places; ++i) {
     const std::size_t place = (table_place(hash, k_bits) + i) % shapes.size();
@@ -164,7 +165,7 @@ CodeShape* find_or_make(const ShapeKey& key, Addr unit) noexcept {
       if (!has_room_for_shared()) return nullptr;
       DerivedRecord* const record = allocate_derived(key.bytes_of_shape());
       if (record == nullptr) return nullptr;
-      CodeShape* const made = key.make(record->bytes(), static_cast<std::uint32_t>(place + 1), unit);
+      CodeShape* const made = key.make(record->bytes(), static_cast<std::uint32_t>(place + 1), unit_bits);
       if (shapes[place].compare_exchange_strong(known, made, std::memory_order_acq_rel))
         return count_shared(*record), made;
       give_back_derived(record);
@@ -181,7 +182,7 @@ CodeShape* find_or_make(const ShapeKey& key, Addr unit) noexcept {
   const Arch* const arch = host_arch();
   ShapeKey key;
   const bool has_key = arch && !matches_nothing(info, *arch) && key.read(info, *arch, code);
-  CodeShape* const shape = has_key ? find_or_make(key, arch->unit) : nullptr;
+  CodeShape* const shape = has_key ? find_or_make(key, std::countr_zero(arch->unit)) : nullptr;
   set_shape(hold, forgotten, shape ? shape->number : 0);
   return shape;
 }

@@ -101,7 +101,7 @@ constexpr std::size_t k_max_name = 1u << 20;
 }  // namespace
 
 bool matches_nothing(const AddrRange& code, const Arch& arch) noexcept {
-  return code.empty() || code.size() % arch.unit != 0;
+  return code.empty() || (code.size() & (arch.unit - 1u)) != 0;  // a power of two
 }
 
 Result<ProcedureAnswer> ask_procedure(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at,

@@ -320,9 +320,9 @@ const DerivedRecord* find_shape_fde(const ProcedureHold& hold) noexcept {
   if (known != nullptr || shape->front >= std::numeric_limits<std::uint32_t>::max() || !has_room_for_shared())
     return known;
   // The last unit need not exist: it only gives the last row before the tail a place.
-  const Addr end = (shape->front + 1) * shape->unit;
+  const Addr end = (shape->front + 1) << shape->unit_bits;
   unw_dyn_info_t alike{};  // no copy: writers change the list's links meanwhile
-  alike.end_ip = end + shape->tail * shape->unit;
+  alike.end_ip = end + (shape->tail << shape->unit_bits);
   alike.format = info.format;
   alike.u.pi = info.u.pi;
   DerivedRecord* const made = with_room([&] { return encode_shape(alike, end); });
