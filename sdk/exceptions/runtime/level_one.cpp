@@ -87,19 +87,18 @@ union CopiedContext {
   _Unwind_Context context;
 };
 
-/// Phase 1. On _URC_HANDLER_FOUND `context` is the handler's frame, and `first` the first frame with a personality
-/// routine: frames below it need no second lookup.
-_Unwind_Reason_Code search(_Unwind_Exception* exception, _Unwind_Context& context, CopiedContext& first) {
-  bool is_first = true;
+/// Phase 1. On _URC_HANDLER_FOUND `context` is the handler's frame. If others with a personality routine are below it,
+/// `first` is the first of them, in `room`, else null: frames below it need no second lookup.
+_Unwind_Reason_Code search(_Unwind_Exception* exception, _Unwind_Context& context, CopiedContext& room,
+                           _Unwind_Context*& first) {
   for (;;) {
     const Known known = context.frame.look();
     if (known != Known::found) return stopped(context.frame, known, _URC_FATAL_PHASE1_ERROR);
     if (context.frame.personality()) {
-      if (is_first) new (&first.context) _Unwind_Context(context);
-      is_first = false;
       const auto answer = ask_personality(_UA_SEARCH_PHASE, exception, context);
       if (answer == _URC_HANDLER_FOUND) return answer;
       if (answer != _URC_CONTINUE_UNWIND) return nonsense(context.frame, _URC_FATAL_PHASE1_ERROR);
+      if (!first) first = new (&room.context) _Unwind_Context(context);
     }
     if (context.frame.step() == Known::broken) return stopped(context.frame, Known::broken, _URC_FATAL_PHASE1_ERROR);
   }
@@ -164,29 +163,24 @@ JITUNWIND_LEFT_BY_A_JUMP _Unwind_Reason_Code force(_Unwind_Exception* exception,
 
 bool is_forced(const _Unwind_Exception* exception) noexcept { return exception->private_1 != k_tag; }
 
-/// The exception tells its walks apart.
-void begin_walk_of(const _Unwind_Exception* exception, const UnwindFrame& from) noexcept {
-  begin_walk_with_room(exception, from.sp());
-}
-
-JITUNWIND_LEFT_BY_A_JUMP Outcome raise(_Unwind_Exception* exception, const void* entry) {
-  FrameRow row;
-  _Unwind_Context context(entry, row, exception);
-  begin_walk_of(exception, context.frame);
-  CopiedContext first;
-  const auto found = search(exception, context, first);
-  if (found != _URC_HANDLER_FOUND) return returns(found);
-  exception->private_1 = k_tag;
-  exception->private_2 = context.frame.identity();
-  return returns(clean_up(exception, first.context, first.context.frame.look_again()));
-}
-
 }  // namespace
 
 extern "C" {
 
+// An exception tells its walks apart: it is the last argument of contexts.
+
 JITUNWIND_LEFT_BY_A_JUMP Outcome jitunwind_eh_raise(_Unwind_Exception* exception, void*, void*, const void* entry) {
-  return raise(exception, entry);
+  FrameRow row;
+  _Unwind_Context context(entry, row, exception);
+  begin_walk_with_room(exception, context.frame.sp());
+  CopiedContext room;
+  _Unwind_Context* first = nullptr;
+  const auto found = search(exception, context, room, first);
+  if (found != _URC_HANDLER_FOUND) return returns(found);
+  exception->private_1 = k_tag;
+  exception->private_2 = context.frame.identity();
+  if (!first) return returns(clean_up(exception, context, Known::found));
+  return returns(clean_up(exception, *first, first->frame.look_again()));
 }
 
 JITUNWIND_LEFT_BY_A_JUMP Outcome jitunwind_eh_force(_Unwind_Exception* exception, _Unwind_Stop_Fn stop, void* argument,
@@ -195,7 +189,7 @@ JITUNWIND_LEFT_BY_A_JUMP Outcome jitunwind_eh_force(_Unwind_Exception* exception
   exception->private_2 = reinterpret_cast<std::uintptr_t>(argument);
   FrameRow row;
   _Unwind_Context context(entry, row, exception);
-  begin_walk_of(exception, context.frame);
+  begin_walk_with_room(exception, context.frame.sp());
   return returns(force(exception, context));
 }
 
@@ -213,9 +207,9 @@ JITUNWIND_LEFT_BY_A_JUMP Outcome jitunwind_eh_resume(_Unwind_Exception* exceptio
 JITUNWIND_LEFT_BY_A_JUMP Outcome jitunwind_eh_rethrow(_Unwind_Exception* exception, void*, void*, const void* entry) {
   if (!is_ours(*exception)) {
     if (void* const other = other_function("_Unwind_Resume_or_Rethrow")) return {other, 0};
-    return raise(exception, entry);
+    return jitunwind_eh_raise(exception, nullptr, nullptr, entry);
   }
-  if (!is_forced(exception)) return raise(exception, entry);
+  if (!is_forced(exception)) return jitunwind_eh_raise(exception, nullptr, nullptr, entry);
   FrameRow row;
   _Unwind_Context context(entry, row, exception);
   (void)force(exception, context);

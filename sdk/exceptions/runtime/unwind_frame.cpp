@@ -147,6 +147,18 @@ void UnwindFrame::set_procedure(const ProcedureInfo& procedure) noexcept {
   facts_.start = procedure.range.begin;
 }
 
+/// False: the procedure has to be looked for.
+[[gnu::always_inline]] inline bool UnwindFrame::find_facts(const KeepTicket& ticket) noexcept {
+  if (kept_.rule.handler() != Handler::known) [[unlikely]] {
+    facts_ = {};
+    return kept_.rule.handler() == Handler::none;
+  }
+  const std::uint64_t version = RowCache::version_of(ticket.registrations, kept_.rule.kept_by(), module_);
+  const Facts& known = facts_of(rule_place_);
+  facts_ = known.value();
+  return known.holds(facts_, ticket.at, Facts::cipher(version));
+}
+
 UnwindFrame::Known UnwindFrame::look() noexcept {
   KeepTicket ticket;
   if (is_outermost()) [[unlikely]] {
@@ -164,18 +176,6 @@ UnwindFrame::Known UnwindFrame::look() noexcept {
   if (find_facts(ticket)) [[likely]]
     return Known::found;
   return with_room(walk_, [&] { return look_at_procedure(ticket); });
-}
-
-/// False: the procedure has to be looked for.
-bool UnwindFrame::find_facts(const KeepTicket& ticket) noexcept {
-  if (kept_.rule.handler() != Handler::known) [[unlikely]] {
-    facts_ = {};
-    return kept_.rule.handler() == Handler::none;
-  }
-  const std::uint64_t version = RowCache::version_of(ticket.registrations, kept_.rule.kept_by(), module_);
-  const Facts& known = facts_of(rule_place_);
-  facts_ = known.value();
-  return known.holds(facts_, ticket.at, Facts::cipher(version));
 }
 
 Handler UnwindFrame::handler(KeptBy by) const noexcept {
