@@ -173,11 +173,15 @@ check_symbol_exists(__GLIBC__ features.h JITUNWIND_HAS_GLIBC)
 set(jitunwind_tls $<$<BOOL:${JITUNWIND_HAS_GLIBC}>:-ftls-model=initial-exec>)
 set(core_references ${PROJECT_SOURCE_DIR}/cmake/core_references.h)
 # jitunwind_without_cxx(target...): compiles for libraries that are linked with the core and do not need the C++ run-time
-# library.
+# library. UBSan's check of objects' types reads the type information, which sanitized builds therefore have.
 function(jitunwind_without_cxx)
+  set(without -fno-exceptions -fno-rtti)
+  if(JITUNWIND_SANITIZE)
+    list(REMOVE_ITEM without -fno-rtti)
+  endif()
   foreach(target IN LISTS ARGN)
     target_compile_options(${target} PRIVATE
-                           $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions;SHELL:-include ${core_references}>)
+                           $<$<COMPILE_LANGUAGE:CXX>:${without};SHELL:-include ${core_references}>)
   endforeach()
 endfunction()
 function(jitunwind_layer name)

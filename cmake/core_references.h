@@ -1,13 +1,14 @@
 // Included in front of each source of libjitunwind-core, which does not need the C++ run-time library.
 //
-// Classes from which a program may derive have type information. It is data, and refers to the C++ run-time library by
-// these names. The references are weak: they are bound if that library is in the process when the core is loaded, which
-// a program in C++ sees to.
+// Tables of virtual functions refer to one of that library's. The reference is weak: nobody calls it. So are those of
+// type information, which only builds with sanitizers have.
+__asm__(".weak __cxa_pure_virtual");
+#ifdef __cpp_rtti
 __asm__(
     ".weak _ZTVN10__cxxabiv117__class_type_infoE\n\t"
     ".weak _ZTVN10__cxxabiv120__si_class_type_infoE\n\t"
-    ".weak _ZTVN10__cxxabiv121__vmi_class_type_infoE\n\t"
-    ".weak __cxa_pure_virtual");
+    ".weak _ZTVN10__cxxabiv121__vmi_class_type_infoE");
+#endif
 
 // std::string_view::substr() checks its first argument, and calls this function of the run-time library for a wrong
 // one. The core has another function in its place, under a name that no program has (unwind_core/error.cpp). The

@@ -72,14 +72,6 @@ constexpr std::size_t header_of(Section section) noexcept { return k_headers + s
 constexpr std::size_t size_in_header(Section section) noexcept {
   return header_of(section) + offsetof(Elf64_Shdr, sh_size);
 }
-}  // namespace
-
-std::size_t SegmentLayout::symbols_size() const noexcept { return size_in_header(Section::symbols); }
-std::size_t SegmentLayout::text_size() const noexcept { return size_in_header(Section::text); }
-std::size_t SegmentLayout::generation() const noexcept { return notes + k_own_note - sizeof(std::uint64_t); }
-std::size_t SegmentLayout::frames_size() const noexcept { return size_in_header(Section::frames); }
-
-namespace {
 
 void write_program_headers(const SegmentLayout& layout, ElfWriter& elf) noexcept {
   const auto segment = [&](std::uint32_t type, std::uint32_t flags, std::size_t at, std::size_t end, std::size_t unit) {
@@ -175,6 +167,11 @@ void write_empty_tables(const SegmentLayout& layout, const Arch& arch, std::span
 }
 
 }  // namespace
+
+std::size_t SegmentLayout::symbols_size() const noexcept { return size_in_header(Section::symbols); }
+std::size_t SegmentLayout::text_size() const noexcept { return size_in_header(Section::text); }
+std::size_t SegmentLayout::generation() const noexcept { return notes + k_own_note - sizeof(std::uint64_t); }
+std::size_t SegmentLayout::frames_size() const noexcept { return size_in_header(Section::frames); }
 
 void write_segment_file(SegmentLayout& layout, const Arch& arch, std::span<std::byte> into) noexcept {
   EhFrameWriter frames(arch, into.subspan(layout.frames), layout.address(layout.frames));

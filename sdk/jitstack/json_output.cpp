@@ -148,17 +148,6 @@ class JsonOutput final : public Output {
   TargetsDocument document_;
 };
 
-}  // namespace
-
-std::unique_ptr<Output> json_output() { return std::make_unique<JsonOutput>(); }
-
-/// The C interface has the same names, of codes in the order of the reasons.
-const char* reason_name(TargetError::Reason reason) noexcept {
-  return ju_status_name(static_cast<ju_status>(JU_NO_PROCESS + static_cast<int>(reason)));
-}
-
-namespace {
-
 const char* run_name(ForcedRun::Result result) {
   switch (result) {
     case ForcedRun::Result::wrong:
@@ -245,6 +234,13 @@ class JsonCheckOutput final : public CheckOutput {
 };
 
 }  // namespace
+
+std::unique_ptr<Output> json_output() { return std::make_unique<JsonOutput>(); }
+
+/// The C interface has the same names, of codes in the order of the reasons.
+const char* reason_name(TargetError::Reason reason) noexcept {
+  return ju_status_name(static_cast<ju_status>(JU_NO_PROCESS + static_cast<int>(reason)));
+}
 
 std::unique_ptr<CheckOutput> check_json_output() { return std::make_unique<JsonCheckOutput>(); }
 

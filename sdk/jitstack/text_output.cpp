@@ -111,14 +111,6 @@ class TextOutput final : public Output {
   bool is_written_ = true;
 };
 
-}  // namespace
-
-std::unique_ptr<Output> text_output(const Options& options, const Colours& colours) {
-  return std::make_unique<TextOutput>(options, colours);
-}
-
-namespace {
-
 std::string folded_name(const std::string& name) {
   std::string text = escaped(name);
   std::ranges::replace(text, ';', ':');
@@ -145,6 +137,10 @@ bool write_file(const std::string& path, const std::string& text) {
 }
 
 }  // namespace
+
+std::unique_ptr<Output> text_output(const Options& options, const Colours& colours) {
+  return std::make_unique<TextOutput>(options, colours);
+}
 
 void Profile::add(const SeenStack& stack) {
   ++stacks_;

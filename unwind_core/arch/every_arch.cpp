@@ -42,3 +42,14 @@ const Arch* find_arch(unsigned elf_machine, bool big_endian) noexcept {
 
 const Arch* also_runs(const Arch& arch) noexcept { return &arch == &arch::x86_64 ? &arch::x86 : nullptr; }
 }  // namespace jitunwind
+
+#ifdef JITUNWIND_TYPES_OF_CORE
+// Type information of classes that are derived from elsewhere and have key functions in the core, which is compiled
+// without RTTI: a pointer behind two words of a table, and the name (Itanium C++ ABI, 2.9.4 and 2.9.5).
+extern "C" const void* const k_functions_of_class_types[] __asm__("_ZTVN10__cxxabiv117__class_type_infoE");
+#define JITUNWIND_TYPE(variable, name)                                                               \
+  extern "C" [[gnu::visibility("default")]] const void* const variable[] __asm__("_ZTI" name); \
+  const void* const variable[] = {k_functions_of_class_types + 2, name};
+JITUNWIND_TYPE(k_type_of_row_source, "N9jitunwind9RowSourceE")
+JITUNWIND_TYPE(k_type_of_module_finder, "N9jitunwind12ModuleFinderE")
+#endif
