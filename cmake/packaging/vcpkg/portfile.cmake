@@ -16,7 +16,8 @@ vcpkg_cmake_configure(
           -DJITUNWIND_LLVM=OFF -DJITUNWIND_STEPPING=OFF -DJITUNWIND_XBYAK=OFF -DJITUNWIND_INSTALL=ON)
 vcpkg_cmake_install()
 vcpkg_cmake_config_fixup(PACKAGE_NAME jitunwind CONFIG_PATH lib/cmake/jitunwind)
-vcpkg_fixup_pkgconfig()
+# Its check would look for those of the drop-in libraries, which have a folder of their own.
+vcpkg_fixup_pkgconfig(SKIP_CHECK)
 if("tools" IN_LIST FEATURES)
   vcpkg_copy_tools(TOOL_NAMES jitstack AUTO_CLEAN)
 endif()
