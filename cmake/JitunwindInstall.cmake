@@ -116,8 +116,8 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/c DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT jitunwind_docs
         FILES_MATCHING PATTERN "*.c")
 
-# GDB walks and names registered procedures by this script. GDB looks for it beside the core, which all
-# other libraries load, and in GDB's own folder, which it trusts, for libraries that are installed below /usr.
+# GDB walks and names registered procedures by this script. GDB looks for it beside the core, which all other
+# libraries load, and in GDB's own folder, which it trusts, for libraries that are installed below /usr.
 set(gdb_script ${PROJECT_SOURCE_DIR}/adapters/gdb_jit/script)
 set(gdb_script_dir ${CMAKE_INSTALL_DATADIR}/jitunwind/gdb)
 install(FILES ${gdb_script}/jitunwind-gdb.py DESTINATION ${gdb_script_dir} COMPONENT jitunwind_core)
