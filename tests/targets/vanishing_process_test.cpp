@@ -132,6 +132,61 @@ TEST(VanishingProcess, ThatExecutesAnotherProgram) {
   ::close(go[0]), ::close(go[1]);
 }
 
+/// The number of the thread that traces a thread of this process.
+int tracer_of(pid_t thread) {
+  std::ifstream status("/proc/self/task/" + std::to_string(thread) + "/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("TracerPid:")) return std::stoi(line.substr(10));
+  return 0;
+}
+
+/// A process with a thousand threads, the last of which executes another program as soon as the second is traced.
+[[noreturn]] void execute_when_traced() {
+  static std::atomic<pid_t> second{0};
+  std::thread([] {
+    second = static_cast<pid_t>(::syscall(SYS_gettid));
+    for (;;) ::pause();
+  }).detach();
+  while (second == 0) ::usleep(100);
+  const auto wait = [] {
+    for (;;) ::pause();
+  };
+  for (int i = 0; i < 1000; ++i) std::thread(wait).detach();
+  std::thread([] {
+    ::prctl(PR_SET_NAME, "executes");
+    while (tracer_of(second) == 0) continue;
+    ::execl("/bin/sleep", "sleep", "1000", nullptr);
+  }).detach();
+  ::prctl(PR_SET_NAME, "waits");
+  wait();
+  std::abort();
+}
+
+/// The kernel's execve(2) waits for the tracer, and the tracer's PTRACE_SEIZE for that execve(2).
+TEST(VanishingProcess, ThatExecutesWhileItIsAttachedTo) {
+  for (int round = 0; round < 2; ++round) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      die_with_the_test();
+      execute_when_traced();
+    }
+    wait_for_name(child, "waits");
+    std::atomic<bool> is_over{false}, is_stuck{false};
+    std::thread guard([&] {
+      for (int i = 0; i < 300 && !is_over; ++i) ::usleep(100'000);
+      is_stuck = !is_over;
+      if (is_stuck) ::kill(child, SIGKILL);
+    });
+    const auto target = Target::attach(child);
+    is_over = true;
+    guard.join();
+    EXPECT_FALSE(is_stuck);
+    EXPECT_TRUE(target) << target.error().text();
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+  }
+}
+
 /// A program that executes itself when it gets SIGUSR1: at the same addresses, and with as many registered procedures.
 class ExecutesItself : public TargetProgram {
  public:
@@ -210,7 +265,7 @@ TEST(VanishingProcess, ThatLoadsAndUnloadsLibrariesAllTheTime) {
   bool has_jit_frame = false;
   for (const SeenFrame& frame : whole.frames) has_jit_frame = has_jit_frame || frame.origin == "dyn_directives";
   EXPECT_TRUE(has_jit_frame);
-  for (int round = 0; round < 50; ++round) {
+  for (int round = 0; round < 20; ++round) {
     ASSERT_TRUE(waits_in(child, {SYS_pause})) << "which one that was let go has before itself once more";
     const auto hold = round % 2 == 0 ? Target::Hold::while_attached : Target::Hold::to_copy;
     const auto target = Target::attach(child, hold);

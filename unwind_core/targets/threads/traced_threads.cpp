@@ -22,7 +22,8 @@ namespace {
 
 constexpr std::int64_t k_longest_wait_ns = 1'000'000'000;
 constexpr std::int64_t k_longest_stop_ns = 5 * k_longest_wait_ns;  // of a process that makes threads faster than that
-constexpr int k_stop_event = 128;                                  // PTRACE_EVENT_STOP
+constexpr std::int64_t k_longest_seize_ns = 50'000'000;
+constexpr int k_stop_event = 128;  // PTRACE_EVENT_STOP
 
 void* number(std::uintptr_t value) noexcept { return reinterpret_cast<void*>(value); }
 
@@ -60,7 +61,10 @@ bool TracedThreads::attach_new() {
   bool is_whole = true;
   for (const pid_t thread : folder_.threads(&is_whole)) {
     if (known_.contains(thread)) continue;
-    if (::ptrace(PTRACE_SEIZE, thread, nullptr, nullptr) == 0) {
+    is_seizing_.store(true, std::memory_order_relaxed);
+    const bool is_attached = ::ptrace(PTRACE_SEIZE, thread, nullptr, nullptr) == 0;
+    is_seizing_.store(false, std::memory_order_relaxed);
+    if (is_attached) {
       known_.insert(thread);
       threads_.push_back({thread, folder_.name_of_thread(thread)});
     } else if (const int refused = errno; thread == folder_.process() || !folder_.has_ended(thread)) {
@@ -144,11 +148,26 @@ int TracedThreads::stop_all(std::int64_t longest_ns) {
   (void)turn_.exchange(tracer_stops);
   if (!tracer_.start(trace, this)) throw std::bad_alloc();
   is_attached_ = true;
-  turn_.wait_while(tracer_stops);
+  while (turn_.load() == tracer_stops) {
+    const timespec until = monotonic_time_in(k_longest_seize_ns);
+    turn_.wait_while(tracer_stops, &until);
+    if (is_seizing_.load(std::memory_order_relaxed)) take_reports_of_ends();
+  }
   if (failure_ == 0) return 0;
   let_go();
   if (failure_ == ENOMEM) throw std::bad_alloc();
   return failure_;
+}
+
+/// A thread in execve(2) waits until the ends of the others are reported to their tracer, and PTRACE_SEIZE waits for
+/// that execve(2): both take cred_guard_mutex (fs/exec.c, kernel/ptrace.c). The tracer alone would wait for ever, but
+/// each thread of its process may take the reports. That of a first thread belongs to the parent.
+void TracedThreads::take_reports_of_ends() const noexcept try {
+  const auto status = folder_.status();
+  for (const pid_t thread : folder_.threads())
+    if (status && thread != status->group)
+      (void)::syscall(SYS_waitid, P_PID, thread, nullptr, WEXITED | WNOHANG | __WALL, nullptr);
+} catch (const std::bad_alloc&) {  // it is asked again
 }
 
 void TracedThreads::take_stopped() {

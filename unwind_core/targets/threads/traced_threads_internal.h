@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -69,6 +70,7 @@ class TracedThreads {
   void attach_all();
   bool attach_new();
   void wait_for_stops() noexcept;
+  void take_reports_of_ends() const noexcept;
   void hold() noexcept;
 
   const ProcessFolder& folder_;
@@ -82,6 +84,7 @@ class TracedThreads {
   std::uint64_t stopped_ns_ = 0;
   OwnThread tracer_;
   WaitedWord turn_;
+  std::atomic<bool> is_seizing_{false};  // the tracer asks the kernel to attach to a thread
 };
 
 }  // namespace jitunwind
