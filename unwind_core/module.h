@@ -36,6 +36,7 @@ struct Module {
   Addr load_bias = 0;     ///< run-time address - address in the file
   const char* path = "";  ///< as the loader names it; "" when unknown. Lives as long as the module. See copy_path()
   AddrRange text{};       ///< the executable part around the looked-up address; each of its addresses finds it
+  AddrRange data{};       ///< what its file says of the last writable part
   SectionBytes eh_frame_hdr{};   ///< PT_GNU_EH_FRAME; bytes reach to the end of its readable segment
   SectionBytes eh_segment{};     ///< that whole segment: GNU ld puts .eh_frame behind the header, gold before it
   SectionBytes eh_frame{};       ///< known if there is no eh_frame_hdr; or that of a CIE outside of eh_segment

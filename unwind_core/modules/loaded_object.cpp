@@ -88,6 +88,7 @@ AddrRange run_time_range(const LoadedObject& object, const ElfW(Phdr) & header, 
     const AddrRange loaded = run_time_range(object, header, header.p_memsz);
     out.range = {std::min(out.range.begin, page_of(loaded.begin)), std::max(out.range.end, loaded.end)};
     if (header.p_flags & PF_X && loaded.contains(at)) out.text = loaded;
+    if (header.p_flags & PF_W && header.p_flags & PF_R) out.data = {loaded.begin, loaded.begin + header.p_filesz};
   }
   if (!out.range.contains(at)) return false;
   if (eh_frame_hdr != 0) read_eh_frame_parts(object, eh_frame_hdr, out);

@@ -2,12 +2,12 @@
 // there is no table, as .debug_frame of the module's file always is.
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstring>
 #include <optional>
 
 #include "jitunwind/unwind_core/address_space.h"
 #include "jitunwind/unwind_core/kept/compact_row_internal.h"
+#include "jitunwind/unwind_core/memory/raw_access_internal.h"
 #include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
 #include "jitunwind/unwind_core/sources/cfi/compact_cfi_internal.h"
@@ -46,33 +46,6 @@ bool returns_by_nobodys_memory(const FrameRow& row, const Arch& arch) noexcept {
   return ra.kind == RegRule::Kind::at_cfa && row.cfa.offset + ra.offset < -std::int64_t{arch.red_zone};
 }
 
-/// Addresses of personality routines by the words of lasting modules that have them: throws begin a walk at the end of
-/// each cleanup, and would prove the word readable anew. Thread-safe, signal-safe.
-class PersonalityWords {
- public:
-  /// 0: not known.
-  Addr find(Addr at) noexcept {
-    const Entry& entry = entry_of(at);
-    const Addr routine = entry.routine.load(std::memory_order_relaxed);
-    return (entry.key.load(std::memory_order_relaxed) ^ routine) == at ? routine : 0;
-  }
-  void keep(Addr at, Addr routine) noexcept {
-    Entry& entry = entry_of(at);
-    entry.routine.store(routine, std::memory_order_relaxed);
-    entry.key.store(at ^ routine, std::memory_order_relaxed);
-  }
-
- private:
-  struct Entry {
-    std::atomic<Addr> routine{0};
-    std::atomic<Addr> key{0};  ///< of what two threads write at the same time nothing else fits
-  };
-  Entry& entry_of(Addr at) noexcept { return entries_[static_cast<std::size_t>(at / sizeof(Addr)) % entries_.size()]; }
-
-  std::array<Entry, 16> entries_{};
-};
-constinit PersonalityWords personality_words;
-
 RowAnswer FdeSource::find_any_row(Lookup& lookup, AnyRow& out) const noexcept {
   CfiContext context{lookup.space.arch};
   Fde fde;
@@ -90,14 +63,15 @@ RowAnswer FdeSource::find_any_row(Lookup& lookup, AnyRow& out) const noexcept {
 }
 
 Status FdeSource::describe(Fde& fde, Lookup& lookup, ProcedureInfo& out) const noexcept {
-  const EncodedPointer personality = fde.cie.personality;
+  // Throws begin a walk at the end of each cleanup, and would prove the word with the personality routine's address
+  // readable anew.
+  EncodedPointer& word = fde.cie.personality;
   const Module* const module = lookup.module();
-  const bool stays = module && module->is_lasting && personality.indirect;
-  if (stays)
-    if (const Addr known = personality_words.find(personality.value)) fde.cie.personality = {known, false};
+  if (module && module->is_lasting && word.indirect && module->data.contains(word.value) &&
+      module->data.contains(word.value + sizeof(std::uintptr_t) - 1))
+    word = {raw_word(word.value), false};
   const Status described = read_procedure(fde, lookup.space.arch, lookup.space.memory, lookup.window, out);
   if (!described) return described;
-  if (stays) personality_words.keep(personality.value, out.handler);
   out.gp = 0;
   out.origin = origin_;
   return Done{};
