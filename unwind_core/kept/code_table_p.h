@@ -197,6 +197,18 @@ class CodeTable {
     });
   }
 
+  /// The number of the entry that find() looks at first, which may be another address's.
+  Number likely(Addr at) const noexcept {
+    return in_room([&](const auto& room) {
+      Number first = 0;
+      room.index.visit(hash_of(at), [&](Number number) {
+        first = number;
+        return true;
+      });
+      return first;
+    });
+  }
+
   /// False: find() finds nothing, which is known in a third of the instructions.
   bool may_have(Addr at) const noexcept {
     return grown_.load(std::memory_order_acquire) || own_index_.index().may_lead(hash_of(at));

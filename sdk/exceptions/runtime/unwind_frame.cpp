@@ -33,17 +33,7 @@ using Handler = CallerRule::Handler;
 constinit std::array<Facts, KeptRules::Table::own_count()> known_facts;
 Facts& facts_of(const RulePlace& rule) noexcept { return known_facts[rule.number % known_facts.size()]; }
 
-/// Entries of the rules where walks begin, to which no rule of a callee links: `_Unwind_Resume()` is called at the end
-/// of each cleanup. Any may be wrong, as links may be. Only the lower halves of numbers are here, so that entries of a
-/// larger table are searched.
-constexpr unsigned k_first_bits = 11;
-alignas(4096) constinit std::array<std::atomic<std::uint16_t>, std::size_t{1} << k_first_bits> first_rules{};
-std::atomic<std::uint16_t>& first_rule(Addr at) noexcept { return first_rules[table_place(at, k_first_bits)]; }
-
-[[gnu::constructor]] void touch_tables() {
-  known_facts[0].touch();
-  first_rules[0].fetch_or(0, std::memory_order_relaxed);
-}
+[[gnu::constructor]] void touch_facts() { known_facts[0].touch(); }
 
 bool others_may_have_personality(Addr at) noexcept {
   const ProcedureHold hold(at);
@@ -127,7 +117,8 @@ UnwindFrame::UnwindFrame(const void* entry, FrameRow& row, const void* walk) noe
   for (const LiveRegister& r : live.across_calls()) take(r);
   add_vector_words(space_->arch, registers_);
   address_ = CodeAddress::returned_to(take(live.pc) & space_->arch.address_mask);
-  rule_place_.next = first_rule(address_.lookup()).load(std::memory_order_relaxed);
+  // No rule of a callee links to the entry where a walk begins, as `_Unwind_Resume()` does at the end of each cleanup.
+  if (space_->row_cache) rule_place_.next = space_->row_cache->rules.table.likely(address_.lookup());
   const Addr sp = take(live.sp);
   window_.proven = expect_walk_from(sp);
   if (!window_.proven.empty()) return;
@@ -167,12 +158,9 @@ UnwindFrame::Known UnwindFrame::look() noexcept {
     return Known::end;
   }
   const RowCache* const rows = space_->row_cache;
-  const std::uint32_t expected = rule_place_.next;
   if (!rows || !rows->find(address_.lookup(), module_, rule_place_, kept_, ticket)) [[unlikely]]
     return with_room(walk_, [&] { return look_anew(rows, ticket); });
   is_compact_ = true;
-  if (rule_place_.number != expected && depth_ == 0)
-    first_rule(address_.lookup()).store(static_cast<std::uint16_t>(rule_place_.number), std::memory_order_relaxed);
   if (find_facts(ticket)) [[likely]]
     return Known::found;
   return with_room(walk_, [&] { return look_at_procedure(ticket); });
