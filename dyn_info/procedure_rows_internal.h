@@ -16,8 +16,6 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-// Lookup of an address in one descriptor, of any format and in any memory, and ALIAS from one to the next.
-
 struct CompactCode;
 
 /// The memory of a descriptor's parts. The descriptor itself is in host memory and host byte order; its pointers are

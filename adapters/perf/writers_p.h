@@ -59,8 +59,6 @@ class OutputFile {
   bool is_full_ = false;
 };
 
-// The writers.
-
 /// A name as files have it: control characters would end a line, or be obeyed by a terminal. "[jit]" without one.
 std::string perf_name(std::string_view name);
 

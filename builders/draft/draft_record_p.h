@@ -94,8 +94,6 @@ inline Finding finding_of(const std::string& place, ErrorCode code, const std::s
   return finding;
 }
 
-// Converts the row of a frame that was built elsewhere to directives: the inverse of reading them.
-
 struct EntryStateError {
   ErrorCode code = ErrorCode::invalid_argument;
   const char* what = "";  ///< never dies
@@ -107,8 +105,6 @@ struct EntryStateError {
 /// directives cannot express is refused.
 Result<std::vector<std::vector<DraftDirective>>, EntryStateError> plan_entry_state(
     const FrameRow& row, const Arch& arch, std::optional<std::int64_t> sp_distance);
-
-// Converts a draft to regions: the place of each directive and the unit in which it takes effect.
 
 /// Lays a draft out. Directives outside any region become one region or two: the beginning, and the end that is counted
 /// from the procedure's end. Two regions let procedures with different bodies share a shape.

@@ -57,8 +57,6 @@ class ShapePool {
   static State& state();  ///< precondition: the lock is held
 };
 
-// Converts a shape of rows to the table of one procedure: one entry, and the call frame information it refers to.
-
 /// Format IP_OFFSET: a pair of 32-bit numbers, the first relative to start_ip, the second to the table, so that code
 /// and table may be any distance apart. The .eh_frame bytes with one CIE and one FDE follow.
 class RowTable {

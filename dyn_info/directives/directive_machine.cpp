@@ -87,8 +87,6 @@ void DirectiveMachine::show_spills(RegionOps& ops) noexcept {
   }
 }
 
-// Regions.
-
 bool DirectiveMachine::find_regions() noexcept {
   RegionHeader found;
   for (Addr at = first_; at != 0; at = found.next) {
@@ -211,8 +209,6 @@ bool DirectiveMachine::pop_states() noexcept {
   return popped.error().code == ErrorCode::e_pop ? complain(popped.error(), pop_directive_) : fail(popped.error());
 }
 
-// One instruction.
-
 [[gnu::always_inline]] inline unsigned DirectiveMachine::step_of(const unw_dyn_op_t& op) const noexcept {
   const bool on_sp = op.reg == sp_->libunwind;
   switch (op.tag) {
@@ -332,8 +328,6 @@ bool DirectiveMachine::run_instruction(RegionOps& ops, unsigned steps, bool in_o
       return state_.pop_frames();
   }
 }
-
-// Labels and region states.
 
 bool DirectiveMachine::copy_label(RegionOps& ops) noexcept {
   ops.rewind();

@@ -92,8 +92,6 @@ namespace {
 
 namespace {
 
-// Counts and logs changes of the registry.
-
 constinit const LocalMemory k_log_memory;
 
 [[gnu::cold, gnu::noinline]] void log_descriptor(const unw_dyn_info_t& info) noexcept {

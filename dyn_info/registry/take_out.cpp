@@ -16,8 +16,6 @@ namespace {
 
 using Life = NodeState::Life;
 
-// Checks for holds.
-
 bool contains(const LeavingNodes& target, NodeId id) noexcept {
   if (id == 0) return false;
   return target.batch == 0 ? id == target.node

@@ -13,8 +13,6 @@
 
 namespace jitunwind {
 
-// Records of procedures that were retired together.
-
 /// The number of a record; 0 means none.
 using BatchId = std::uint32_t;
 

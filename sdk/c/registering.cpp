@@ -218,8 +218,6 @@ size_t ju_registration_bytes(const ju_registration* registration) {
   return jitunwind::c::ask(registration, [](const Registration& one) { return one.bytes(); });
 }
 
-// Batches.
-
 ju_status ju_batch_new(ju_batch** batch, ju_error* error) {
   return answer(error, [&] {
     if (!batch) return tell(error, JU_NULL_POINTER, "batch");

@@ -177,8 +177,6 @@ ju_stop_reason ju_cursor_stop_reason(const ju_cursor* cursor) {
   return jitunwind::c::reason_of(frame_of(*cursor).cursor().stop_reason());
 }
 
-// Frames.
-
 uint64_t ju_frame_pc(const ju_cursor* cursor) {
   return check_cursor(cursor, nullptr) == JU_OK ? frame_of(*cursor).pc() : 0;
 }

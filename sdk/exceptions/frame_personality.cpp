@@ -41,8 +41,6 @@ std::string hex(std::uint64_t value) {
 
 }  // namespace
 
-// PassedFrame.
-
 bool PassedFrame::has_reg(RegNum dwarf) noexcept {
   const RegisterInfo* const info = local_space().arch.by_dwarf(dwarf);
   return info != nullptr && info->preserved && dwarf != local_space().arch.sp && info->reg_class == RegClass::general;

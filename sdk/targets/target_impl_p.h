@@ -110,8 +110,6 @@ class Target::OfSample final : public Target::Impl {
   FileBackedMemory memory_;
 };
 
-// A live process as a target.
-
 class Target::Process final : public Target::Impl {
  public:
   static Result<Target, TargetError> make(pid_t process, bool attach, Hold hold);

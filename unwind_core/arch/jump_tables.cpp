@@ -17,8 +17,6 @@
 namespace jitunwind::arch {
 namespace {
 
-// The way to the jump of a switch, followed with the few values that lead to its table.
-
 /// The value of a register on the way to the jump.
 struct SwitchValue {
   enum class Is : std::uint8_t {

@@ -14,8 +14,6 @@
 #include "jitunwind/unwind_core/check/code_values_p.h"
 #include "jitunwind/unwind_core/check/row_claims_p.h"
 
-// Jumps of code that its bytes do not tell, from the tables beside it: those of exceptions, and those of switches.
-
 namespace jitunwind::check_code {
 
 /// All but landing pads is told by offsets in the code.
@@ -53,8 +51,6 @@ class KnownJumps {
 }  // namespace jitunwind::check_code
 
 namespace jitunwind {
-
-// Ways from code into other code that is checked beside it, with the state that each brings there.
 
 class CheckedParts::Ways {
  public:

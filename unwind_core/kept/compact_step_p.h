@@ -54,8 +54,6 @@ inline void restore(const CompactRow& row, const CompactLayout& layout, const Co
   frame.set(layout.sp_column(), caller.sp);
 }
 
-// Steps in another target, whose saved registers are copied.
-
 struct CopiedCaller : CompactCaller {
   std::array<std::uint64_t, CompactRow::k_slots> saved;  ///< by slots, of those that the row saves
 };

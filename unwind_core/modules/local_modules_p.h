@@ -53,8 +53,6 @@ bool find_module_by(PhdrIteration iterate, Addr at, Module& out) noexcept;
 std::size_t copy_module_path(Addr at, std::span<char> into) noexcept;
 std::size_t copy_path_by(PhdrIteration iterate, Addr at, std::span<char> into) noexcept;
 
-// A loaded object that may be unloaded while it is looked at: what its memory says, copied.
-
 /// The module at `begin`, its first mapped address. Its first page is copied in one piece, so that all of it is of the
 /// same object. The module is as read_module() fills it, without path, and with Module::memory. False: no ELF and
 /// program headers can be read there, or no segment of theirs covers `at`. Signal-safe.

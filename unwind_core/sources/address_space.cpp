@@ -147,8 +147,6 @@ CodeAddress AddressSpace::named_at(CodeAddress at, MemoryWindow& window) const n
 
 namespace {
 
-// Names of static code from the symbols of its module.
-
 class ElfNameSource final : public NameSource {
  public:
   explicit constexpr ElfNameSource(NameReach reach) noexcept : reach_(reach) {}

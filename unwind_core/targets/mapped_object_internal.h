@@ -21,8 +21,6 @@
 
 namespace jitunwind {
 
-// Copies of parts of a target's object: tables as a whole, .eh_frame entry by entry.
-
 /// Copied bytes of a target that stay. A small number is on the heap, whose pages the next target reuses; a large
 /// number has a mapping of its own, which is released.
 class CopiedBytes {

@@ -61,8 +61,6 @@ class TargetFiles {
   bool has_files_ = true;
 };
 
-// Memory of a target that is not complete: a core file or a sample leaves out what a file has.
-
 /// Another memory, completed by files. If the memory lacks bytes and the mapping is not writable, they come from the
 /// mapped file, provided that may_be_loaded_from() accepts it for the object in that memory. Used by one thread at a
 /// time. All arguments except `arch` must outlive this object.

@@ -192,8 +192,6 @@ class CallerChain {
   CallerRule not_compact_;   // by which run_on() could not go on
 };
 
-// Rows to rules (below), for frames that no rule is kept of yet.
-
 /// The rule of a row that is not compact, in a word. Kind compact: there is none.
 CallerRule rule_of_other(const FrameRow& row, KeptBy by, const Arch& arch) noexcept;
 

@@ -69,8 +69,6 @@ bool read_usual_section(Addr begin, Fde& out) noexcept;
 /// which catches exceptions before they reach code that cannot be unwound. Its rows are wrong for every frame.
 std::optional<Error> disbelief(const Fde& fde) noexcept;
 
-// The calls.
-
 /// The definition that answers a call.
 enum class Answer : std::uint8_t {
   ours,

@@ -40,8 +40,6 @@ std::uint64_t boot_time_ns() noexcept;
 /// kernel does not tell.
 std::optional<std::uint64_t> read_blocked_stack_pointer(std::uint32_t thread) noexcept;
 
-// A frame on a stack of such a thread can be active or left.
-
 /// An address in a stack frame, kept as its complement. Code that handles it thus leaves no word on the stack that
 /// looks like a pointer to the frame.
 class FramePosition {

@@ -11,8 +11,6 @@
 namespace jitunwind::eh {
 namespace {
 
-// Functions of the other unwinders of this process.
-
 /// Written once.
 struct FoundBefore {
   std::atomic<const char*> name;

@@ -68,8 +68,6 @@ std::optional<std::int64_t> read_addend(ByteReader& reader) noexcept {
 
 }  // namespace
 
-// SavedStates
-
 bool CfiProgram::SavedStates::push(const FrameRow& row, std::int64_t plain_offset) noexcept {
   const auto rules = row.entries();
   const Head head{row.cfa, plain_offset, top_, rules.size()};
@@ -118,8 +116,6 @@ inline RegRule CfiProgram::SavedStates::initial_rule(RegNum reg) const noexcept 
   }
   return {};
 }
-
-// CfiProgram
 
 // Functions that nearly every instruction needs are inline.
 

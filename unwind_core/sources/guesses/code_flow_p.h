@@ -15,8 +15,6 @@
 
 namespace jitunwind {
 
-// The target of the call before a return address, and the check that the walk came from there.
-
 /// The target of an operand with these registers; `sp` replaces their SP. Empty: a register is not known, or the memory
 /// cannot be read.
 std::optional<Addr> target_by(const JumpOperand& operand, const RegisterFile& registers, Addr sp,
