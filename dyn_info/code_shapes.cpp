@@ -81,7 +81,7 @@ class ShapeKey {
     has_facts_ = has_facts_ || code.known->has_facts();
     return is_of_all(code.range, info) && put_bytes(reinterpret_cast<std::uintptr_t>(code.known), code.instructions);
   }
-  [[gnu::noinline]] bool read_unusual_fde(const unw_dyn_info_t& info, const Arch& arch) noexcept {
+  [[gnu::cold, gnu::noinline]] bool read_unusual_fde(const unw_dyn_info_t& info, const Arch& arch) noexcept {
     MemoryWindow window;
     Fde fde;
     const Found own = find_own_fde(info, info.start_ip, arch, window, fde);

@@ -200,8 +200,8 @@ Addr tell_rows(const unw_dyn_info_t& info, const DescriptionParts& parts, AddrRa
   return tell_directive_rows(info, parts, code, lookup.space.arch, listener);
 }
 
-Found read_name(const Memory& memory, Addr at, std::span<char> into, MemoryWindow& window,
-                ProcedureName& out) noexcept {
+[[gnu::cold]] Found read_name(const Memory& memory, Addr at, std::span<char> into, MemoryWindow& window,
+                              ProcedureName& out) noexcept {
   // The name is read by aligned words. No word lies both within the memory that has the name's end and outside of it.
   std::array<std::byte, sizeof(std::uint64_t)> word;
   const std::size_t room = into.empty() ? 0 : into.size() - 1;

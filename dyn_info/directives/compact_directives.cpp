@@ -131,7 +131,7 @@ class CompactRun {
   }
 
   bool takes(Step step) noexcept {
-    if (step >= Step::save) settle();
+    if (step >= Step::save && state_.sp < old_sp_) settle();
     return step >= std::exchange(step_, step);
   }
 
@@ -150,9 +150,8 @@ class CompactRun {
     return state_.slots[k_ra] == (arch_.ra_in_memory ? -arch_.entry_ra / k_word : 0);
   }
 
-  /// The deallocation rule (FrameState::settle).
-  void settle() noexcept {
-    if (state_.sp >= old_sp_) return;
+  /// The deallocation rule (FrameState::settle), where SP was raised.
+  [[gnu::noinline]] void settle() noexcept {
     for (std::size_t i = 0; i < layout_.size(); ++i) {
       const std::int64_t below = state_.slots[i] * k_word;
       if (below == 0 || below <= state_.sp || below > old_sp_ || (i == k_ra && ra_at_entry())) continue;
@@ -165,7 +164,7 @@ class CompactRun {
 
   /// States that FrameState judges to be wrong are left to it.
   bool end_instruction() noexcept {
-    settle();
+    if (state_.sp < old_sp_) settle();
     old_sp_ = state_.sp;
     step_ = Step::copy;
     if (std::exchange(sets_fp_, false) && state_.has_fp && state_.slots[layout_.fp_slot()] == 0) return false;
