@@ -23,10 +23,8 @@ unsigned ProcedureIndex::size_class(std::uint64_t start, std::uint64_t end) noex
 }
 
 bool ProcedureIndex::same_cell(std::uint64_t a, std::uint64_t b, unsigned size_class) noexcept {
-  return scaled(a, 0) >> cell_bits(size_class) == scaled(b, 0) >> cell_bits(size_class);
+  return scaled(a ^ b, 0) >> cell_bits(size_class) == 0;
 }
-
-// Tables.
 
 template <class T>
 T* ProcedureIndex::map() noexcept {
@@ -153,8 +151,6 @@ inline ProcedureIndex::Cell* ProcedureIndex::reserve_cell(std::uint64_t address,
   count_bytes();
   return made ? &cell(address, size_class) : nullptr;
 }
-
-// Writers.
 
 ProcedureIndex::Cells ProcedureIndex::reserve(std::uint64_t start, std::uint64_t end) noexcept {
   const unsigned c = size_class(start, end);
@@ -305,17 +301,14 @@ void ProcedureIndex::drop_region(const IndexPageNote& note, Part& part) noexcept
   strip_page(&table->regions[number % table->regions.size() / k_page_entries * k_page_entries]);
 }
 
-// Lookups.
-
 // Chains run from newer to older procedures. A node may be made into another procedure's while this walk is on its way
 // to it. Its registration number is then larger than any that the walk has met. Whatever a node held before it was made
 // anew leads to such nodes or to the rest of the chain. So falling numbers prove that the walk has not left its chain.
 // The first node, which no number bounds, is known by its cell.
-[[gnu::always_inline]] inline ProcedureIndex::Answer ProcedureIndex::walk(std::uint64_t cell, unsigned size_class,
-                                                                          std::uint64_t pc) const noexcept {
-  using Kind = Answer::Kind;
+[[gnu::always_inline]] inline bool ProcedureIndex::walk(std::uint32_t first, unsigned size_class, std::uint64_t pc,
+                                                        Answer& newest) const noexcept {
   std::uint64_t newest_left = ~std::uint64_t{0};
-  for (std::uint32_t link = link_of(cell); link != 0;) {
+  for (std::uint32_t link = first; link != 0;) {
     const ProcedureNode& node = nodes_[node_of(link)];
     const NodeState state(node.state.load(std::memory_order_acquire));
     const std::uint64_t start = node.start.load(std::memory_order_acquire);
@@ -323,15 +316,21 @@ void ProcedureIndex::drop_region(const IndexPageNote& note, Part& part) noexcept
     const std::uint32_t next = node.next[side_of(link)].load(std::memory_order_acquire);
     const NodeState again(node.state.load(std::memory_order_acquire));
     if (state.life() == NodeState::Life::building || again.registration() != state.registration() ||
-        state.registration() >= newest_left || state.size_class() != size_class ||
-        !same_cell(side_of(link) == 0 ? start : end - 1, pc, size_class)) {
-      return {Kind::interfered};
+        state.registration() >= newest_left) [[unlikely]]
+      return false;
+    if (link == first) {
+      const std::uint64_t in_cell = side_of(link) == 0 ? start : end - 1;
+      if (state.size_class() != size_class || !same_cell(in_cell, pc, size_class)) [[unlikely]]
+        return false;
     }
-    if (again.live() && pc - start < end - start) return {Kind::found, node_of(link), again};
+    if (again.live() && pc - start < end - start) {
+      if (again.word() > newest.state.word()) newest = {Answer::Kind::found, node_of(link), again};
+      return true;
+    }
     newest_left = state.registration();
     link = next;
   }
-  return {Kind::none};
+  return true;
 }
 
 ProcedureIndex::Answer ProcedureIndex::find(std::uint64_t pc, Snapshot& snapshot) const noexcept {
@@ -353,10 +352,7 @@ ProcedureIndex::Answer ProcedureIndex::find(std::uint64_t pc, Snapshot& snapshot
     if (cell == nullptr) continue;
     const std::uint64_t content = cell->load(std::memory_order_acquire);
     snapshot.insertions[c] = insertion_of(content);
-    if (link_of(content) == 0) continue;
-    const Answer here = walk(content, c, pc);
-    if (here.kind == Answer::Kind::interfered) return here;
-    if (here.kind == Answer::Kind::found && here.state.registration() > newest.state.registration()) newest = here;
+    if (!walk(link_of(content), c, pc, newest)) return {Answer::Kind::interfered};
   }
   return newest;
 }

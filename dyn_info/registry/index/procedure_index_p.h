@@ -205,7 +205,8 @@ class ProcedureIndex {
 
   void push(NodeId id, ProcedureNode& node, unsigned side, Cell& cell) noexcept;
   void unlink(ProcedureNode& node, unsigned side, std::uint64_t address, unsigned size_class) noexcept;
-  Answer walk(std::uint64_t cell, unsigned size_class, std::uint64_t pc) const noexcept;
+  /// Sets `newest` to the first live node of the chain that covers `pc`, unless it is newer. False: interfered.
+  bool walk(std::uint32_t first, unsigned size_class, std::uint64_t pc, Answer& newest) const noexcept;
 
   void unreserve_cell(std::uint64_t address, unsigned size_class) noexcept;
   void leave(IndexPageNote& note) noexcept;
