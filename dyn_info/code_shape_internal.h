@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -9,7 +10,7 @@
 
 #include "jitunwind/dyn_info/registry/derived_records_internal.h"
 #include "jitunwind/dyn_info/registry/registry.h"
-#include "jitunwind/unwind_core/kept/compact_row_internal.h"
+#include "jitunwind/unwind_core/kept/row_cache_internal.h"
 
 namespace jitunwind {
 
@@ -28,16 +29,19 @@ struct CodeShape {
   std::uint64_t tail;   ///< instruction units that are counted from the procedure's end, behind that stretch
   int unit_bits;        ///< of the size of instruction units, a power of two
   bool has_facts;       ///< AlikePlace::has_facts()
-  std::atomic<const DerivedRecord*> fde{nullptr};  ///< for whoever encodes one of all code alike
+  std::array<std::atomic<CallerRule>, 2> first_rules{};  ///< AlikePlace::first()
+  std::atomic<const DerivedRecord*> fde{nullptr};        ///< for whoever encodes one of all code alike
 
+  /// Whether code is as long as the contents say at least.
+  bool has_room(AddrRange procedure) const noexcept { return procedure.size() >> unit_bits >= front + tail; }
   std::byte* contents() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
   const std::byte* contents() const noexcept { return reinterpret_cast<const std::byte*>(this + 1); }
   /// The place of code at `at`. There is none too far from the procedure's begin.
-  AlikePlace place(AddrRange procedure, Addr at) const noexcept {
+  AlikePlace place(AddrRange procedure, Addr at) noexcept {
     const std::uint64_t position = (at - procedure.begin) >> unit_bits, end = (procedure.size() >> unit_bits) - tail;
     const std::uint64_t offset = position < end ? std::min(position, front) : front + 1 + (position - end);
     if (offset > AlikePlace::k_most_offset) return {};
-    return {number, offset, has_facts};
+    return {number, offset, has_facts, first_rules[offset % first_rules.size()]};
   }
 };
 

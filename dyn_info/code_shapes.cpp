@@ -196,7 +196,7 @@ class RegisteredShapes final : public CodeShapes {
     if (known.procedure.empty()) return {};
     AlikePlace place;
     if (known.shape) {
-      const CodeShape* const shape = by_number(*known.shape);
+      CodeShape* const shape = by_number(*known.shape);
       if (shape) place = shape->place(known.procedure, at);
       if (!place) return {};
       if (const CallerRule rule = rules.find(place); rule.kept_by() != KeptBy::nothing) return rule;
@@ -213,7 +213,7 @@ class RegisteredShapes final : public CodeShapes {
     if (!hold.info()) return {};
     CompactCode code;
     if (!place) {
-      if (const CodeShape* const shape = note_shape(hold, code)) place = shape->place(code_of(*hold.info()), at);
+      if (CodeShape* const shape = note_shape(hold, code)) place = shape->place(code_of(*hold.info()), at);
       if (!place) return {};
       if (const CallerRule rule = rules.find(place); rule.kept_by() != KeptBy::nothing) return rule;
     }
@@ -241,7 +241,7 @@ CodeShape* find_shape(const ProcedureHold& hold) noexcept {
 }
 
 AlikePlace place_of(const ProcedureHold& hold, Addr at) noexcept {
-  const CodeShape* const shape = find_shape(hold);
+  CodeShape* const shape = find_shape(hold);
   return shape ? shape->place(code_of(*hold.info()), at) : AlikePlace{};
 }
 

@@ -17,9 +17,6 @@
 #include "jitunwind/unwind_core/kept/number_index_p.h"
 #include "jitunwind/unwind_core/memory/own/mapped_internal.h"
 
-// A value of code under a key that says of which code it is, for tables that many threads and signal handlers read and
-// write at once.
-
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
@@ -93,8 +90,6 @@ class CodeEntry {
   std::atomic<std::uint64_t> key_{0};
 };
 
-// One bit for each address that says whether it was met before.
-
 /// Says of a hash whether it was met before, or one that has its bit in common: at most one of four that are new.
 /// Begins anew when it has met k_most. Thread-safe, signal-safe, nobody waits: what two threads meet at the same time
 /// may get lost. Constant-initialised. A page of memory.
@@ -108,7 +103,10 @@ class MetBefore {
     const std::uint64_t seen = word.load(std::memory_order_relaxed);
     if ((seen & mask) != 0) return true;
     word.store(seen | mask, std::memory_order_relaxed);
-    if (met.fetch_add(1, std::memory_order_relaxed) == k_most) begin_anew(met);
+    const std::uint32_t times = met.load(std::memory_order_relaxed);
+    met.store(times + 1, std::memory_order_relaxed);  // no locked instruction for a count that need not be exact
+    if (times >= k_most) [[unlikely]]
+      begin_anew(met);
     return false;
   }
 

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "jitunwind/unwind_core/address.h"
@@ -13,7 +15,7 @@
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
-// Code that is alike: what is known of one procedure holds for all that are described in the same words.
+class CallerRule;
 
 /// The place of code in its shape, as an address that no code has. Nothing is ever registered at such an address. So a
 /// rule that is kept there holds for ever. Code that replaces other code has another place, or the same rows.
@@ -21,23 +23,27 @@ class AlikePlace {
  public:
   constexpr AlikePlace() noexcept = default;
   /// Preconditions: shape > 0, offset <= k_most_offset. `has_facts`: of a personality routine or its data, which each
-  /// procedure has for itself.
-  constexpr AlikePlace(std::uint32_t shape, std::uint64_t offset, bool has_facts) noexcept
-      : at_(k_no_code | (has_facts ? k_facts : 0) | std::uint64_t{shape} << k_shape_at | offset) {}
-  static constexpr std::uint64_t k_most_offset = (std::uint64_t{1} << 24) - 1;
+  /// procedure has for itself. `first`: room for a rule of this place, or another one of the shape.
+  constexpr AlikePlace(std::uint32_t shape, std::uint64_t offset, bool has_facts,
+                       std::atomic<CallerRule>& first) noexcept
+      : at_(k_no_code | (has_facts ? k_facts : 0) | std::uint64_t{shape} << k_shape_at | offset),
+        first_(std::addressof(first)) {}
+  static constexpr std::uint64_t k_most_offset = 0xffff;
 
   constexpr explicit operator bool() const noexcept { return at_ != 0; }
   constexpr Addr at() const noexcept { return at_; }
   constexpr bool has_facts() const noexcept { return (at_ & k_facts) != 0; }
+  constexpr std::uint32_t offset() const noexcept { return static_cast<std::uint32_t>(at_ & k_most_offset); }
+  constexpr std::atomic<CallerRule>& first() const noexcept { return *first_; }
 
  private:
   static constexpr unsigned k_shape_at = 24;
   static constexpr std::uint64_t k_no_code = std::uint64_t{1} << 63, k_facts = std::uint64_t{1} << 62;
 
   Addr at_ = 0;
+  std::atomic<CallerRule>* first_ = nullptr;
 };
 
-class CallerRule;
 struct AlikeRules;
 struct NewRow;
 

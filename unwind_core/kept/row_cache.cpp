@@ -77,12 +77,14 @@ bool RowCache::find_alike(KeepTicket& ticket, RulePlace& place, NewRow& row, Kep
 
 void RowCache::keep_alike(AlikePlace place, const NewRow& row) const noexcept {
   constexpr auto k_nowhere = KeptRules::Table::k_nowhere;
-  if (row.rule.kept_by() == KeptBy::nothing || !alike->table.wants(place.at(), k_nowhere)) return;
   // No rule is kept where the shapes made the row. Sources are also asked because a rule was not enough.
+  if (row.rule.kept_by() == KeptBy::nothing) return;
   if (!row.is_made && alike->find(place).kept_by() != KeptBy::nothing) return;
   const unsigned shape = row.is_compact ? rules.shapes.number_of(row.compact) : 0;
   const auto handler = place.has_facts() ? CallerRule::Handler::unknown : CallerRule::Handler::none;
-  (void)alike->table.keep(place.at(), AlikeRules::k_cipher, row.rule.with_shape(shape).with(handler), k_nowhere);
+  const CallerRule rule = row.rule.with_shape(shape).with(handler);
+  if (AlikeRules::keep_first(place, rule) || !alike->table.wants(place.at(), k_nowhere)) return;
+  (void)alike->table.keep(place.at(), AlikeRules::k_cipher, rule, k_nowhere);
 }
 
 bool RowCache::says_end(const FrameRow& row) const noexcept {

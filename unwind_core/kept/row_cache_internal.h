@@ -20,8 +20,6 @@
 #include "jitunwind/unwind_core/row_source.h"
 #include "jitunwind/unwind_core/trace/counters.h"
 
-// The places where compact rows save registers. Many rows have few such shapes.
-
 #pragma GCC visibility push(default)
 namespace jitunwind {
 
@@ -95,8 +93,6 @@ class SaveShapes {
 };
 static_assert(sizeof(CompactRow) == 2 * sizeof(std::uint64_t) && offsetof(CompactRow, cfa_words) == 0);
 static_assert(std::endian::native == std::endian::little);
-
-// Rules that were found last, at places that their addresses say without an index.
 
 /// Copies of entries of a table. A walk needs each rule before it can read the next return address. It waits for one
 /// load here, and for three in the table, of which each needs the result of the one before. Thread-safe, signal-safe,
@@ -200,7 +196,8 @@ struct KeepTicket {
   std::uint32_t before = RulePlace::k_none;  ///< number of the entry of the address that holds no more
 };
 
-/// The rules of code alike. They have a table of their own, so that they take no room of rules by address.
+/// The rules of code alike. A shape has room for the first ones of its places, whose links are the offsets. Where there
+/// is none, there are no others either, which have a table of their own: they take no room of rules by address.
 struct AlikeRules {
   const CodeShapes& shapes;
   KeptRules::Table& table;
@@ -208,6 +205,18 @@ struct AlikeRules {
   static constexpr std::uint64_t k_cipher = KeptRules::Table::cipher(0);
   /// None: no rule is kept there.
   CallerRule find(AlikePlace place) const noexcept {
+    const CallerRule first = place.first().load(std::memory_order_acquire);
+    if (first.kept_by() == KeptBy::nothing) return {};
+    return first.linked(0) == place.offset() ? first.with_link(0) : find_in_table(place);
+  }
+  /// False: another one has the room.
+  static bool keep_first(AlikePlace place, CallerRule rule) noexcept {
+    CallerRule none;
+    return place.first().compare_exchange_strong(none, rule.with_link(place.offset()), std::memory_order_acq_rel);
+  }
+
+ private:
+  [[gnu::noinline]] CallerRule find_in_table(AlikePlace place) const noexcept {
     const KeptRules::Table::Found found = table.find(place.at(), [](CallerRule) { return k_cipher; });
     return found.holds ? found.value : CallerRule{};
   }
