@@ -29,8 +29,6 @@ static_assert(JU_JIT_IN_HANDLER + 0 == JU_IN_SIGNAL_HANDLER + 0);
 
 ju_error* error_of(ju_jit_error* error) noexcept { return reinterpret_cast<ju_error*>(error); }
 
-// Marks.
-
 ju_reg register_of(std::uint16_t dwarf) noexcept {
   return static_cast<ju_reg>(jitunwind::host_arch()->elf_machine) << 16 | dwarf;
 }
@@ -151,8 +149,6 @@ ju_status describe(ju_jit_frame& frame, const ju_description*& out, ju_error* er
   out = static_cast<const ju_description*>(other);
   return JU_OK;
 }
-
-// The functions of the table.
 
 ju_code code_of(const ju_jit_code& code) noexcept {
   ju_code out;

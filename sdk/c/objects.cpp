@@ -83,8 +83,6 @@ ju_status ju_object_cancel(ju_object* object, ju_error* error) {
   });
 }
 
-// The registry.
-
 void ju_registered(size_t* procedures, size_t* bytes) {
   const auto now = jitunwind::registry_statistics();
   if (procedures) *procedures = now.registered;

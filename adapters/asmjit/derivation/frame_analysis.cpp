@@ -82,8 +82,6 @@ std::optional<FrameAnalysis::Broken> FrameAnalysis::broken_register(const FrameS
   return std::nullopt;
 }
 
-// Heads and starts.
-
 void FrameAnalysis::find_heads() {
   const auto mark = [this](Index i) {
     if (i != k_nowhere) is_head_[i] = true;
@@ -141,8 +139,6 @@ bool FrameAnalysis::start_hinted() {
   }
   return false;
 }
-
-// The paths.
 
 void FrameAnalysis::solve() {
   while (!work_.empty()) {
@@ -350,8 +346,6 @@ std::int64_t FrameAnalysis::popped_by(LabelId callee) {
   return popped_[callee] = popped.value_or(0);
 }
 
-// Procedures.
-
 void FrameAnalysis::run() {
   find_heads();
   start_declared();
@@ -413,8 +407,6 @@ std::set<FrameAnalysis::Index> FrameAnalysis::unreached_labels() const {
       unreached.insert(i);
   return unreached;
 }
-
-// The explanation of refusals.
 
 FrameAnalysis::~FrameAnalysis() = default;
 
