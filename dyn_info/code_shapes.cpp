@@ -175,14 +175,65 @@ CodeShape* find_or_make(const ShapeKey& key, int unit_bits) noexcept {
   return nullptr;
 }
 
+/// The shape of a list of directives, and a registration that has it. Until that ends the list stays as it is, and is
+/// not read where other procedures have it.
+struct ShapeOfList {
+  std::uint64_t registration = 0;
+  std::uint32_t node = 0;
+  std::uint32_t shape = 0;
+
+  std::uint64_t digest() const noexcept { return hash_with(registration, std::uint64_t{node} << 32 | shape); }
+};
+using KnownList = CodeEntry<ShapeOfList>;
+constexpr unsigned k_list_bits = 8;
+using KnownLists = std::array<KnownList, std::size_t{1} << k_list_bits>;
+constinit std::atomic<KnownLists*> known_lists{nullptr};
+
+/// Null: there is no room, or the list is not shared.
+KnownList* known_list(Addr list) noexcept {
+  KnownLists* lists = known_lists.load(std::memory_order_acquire);
+  if (list == 0) return nullptr;
+  if (!lists) [[unlikely]] {
+    DerivedRecord* const record = has_room_for_shared() ? allocate_derived(sizeof *lists) : nullptr;
+    if (!record) return nullptr;
+    auto* const made = new (record->bytes()) KnownLists{};
+    if (known_lists.compare_exchange_strong(lists, made, std::memory_order_acq_rel))
+      count_shared(*record), lists = made;
+    else
+      give_back_derived(record);
+  }
+  return &(*lists)[table_place(list, k_list_bits)];
+}
+
+/// The list, and in a bit whether there are facts. 0: it is this procedure's own, because it has its data or lies
+/// behind its descriptor; or there are no directives.
+Addr shared_list(const unw_dyn_info_t& info) noexcept {
+  const unw_dyn_region_info_t* const first = info.u.pi.regions;
+  const Addr list = reinterpret_cast<std::uintptr_t>(first), from = reinterpret_cast<std::uintptr_t>(&info);
+  if (info.format != UNW_INFO_FORMAT_DYNAMIC || list - from < 2 * sizeof info) return 0;
+  return first && first->insn_count != 0 ? list | (info.u.pi.handler != 0) : 0;
+}
+
 /// Finds and notes the shape of a procedure that none is noted of. `code` is set if its FDE was read.
 [[gnu::noinline]] CodeShape* note_shape(const ProcedureHold& hold, CompactCode& code) noexcept {
   const std::uint64_t forgotten = times_shapes_were_forgotten();
   const unw_dyn_info_t& info = *hold.info();
   const Arch* const arch = host_arch();
-  ShapeKey key;
-  const bool has_key = arch && !matches_nothing(info, *arch) && key.read(info, *arch, code);
-  CodeShape* const shape = has_key ? find_or_make(key, std::countr_zero(arch->unit)) : nullptr;
+  const auto find = [&]() -> CodeShape* {
+    if (!arch || matches_nothing(info, *arch)) return nullptr;
+    const Addr list = shared_list(info);
+    const std::uint64_t cipher = KnownList::cipher(forgotten);
+    KnownList* const known = known_list(list);
+    if (const ShapeOfList there = known ? known->value() : ShapeOfList{};
+        known && known->holds(there, list, cipher) && still_registered({there.registration, there.node}))
+      if (CodeShape* const shape = by_number(there.shape); shape->has_room(code_of(info))) return shape;
+    ShapeKey key;
+    CodeShape* const shape = key.read(info, *arch, code) ? find_or_make(key, std::countr_zero(arch->unit)) : nullptr;
+    const ShapeOfList found{hold.key().registration, hold.key().node, shape ? shape->number : 0};
+    if (known && shape) known->set(found, KnownList::key_of(list, found, cipher));
+    return shape;
+  };
+  CodeShape* const shape = find();
   set_shape(hold, forgotten, shape ? shape->number : 0);
   return shape;
 }

@@ -319,6 +319,57 @@ TEST(CodeShapes, AreThoseOfTheCodeThatIsThereNow) {
   }
 }
 
+/// A list of one region that descriptors share, whose owner writes another one to the same memory.
+class SharedList {
+ public:
+  void write(std::int64_t words, std::int32_t units) {
+    const CaseRegion frame = frame_of(words)[0];
+    region_ = new (memory_.data()) unw_dyn_region_info_t{};
+    region_->insn_count = units;
+    region_->op_count = static_cast<std::uint32_t>(frame.ops.size());
+    std::ranges::copy(frame.ops, region_->op);
+  }
+  unw_dyn_info_t procedure(AddrRange code, unw_word_t handler = 0) const {
+    unw_dyn_info_t info{};
+    info.start_ip = code.begin, info.end_ip = code.end;
+    info.format = UNW_INFO_FORMAT_DYNAMIC;
+    info.u.pi.handler = handler;
+    info.u.pi.regions = region_;
+    return info;
+  }
+
+ private:
+  alignas(unw_dyn_region_info_t) std::array<std::byte, 256> memory_{};
+  unw_dyn_region_info_t* region_ = nullptr;
+};
+
+/// Another list may be where one was, in procedures of other lengths, with and without a personality routine.
+TEST(CodeShapes, AreThoseOfTheListThatIsThereNow) {
+  SharedList list;
+  const NumberedStack stack;
+  constexpr Addr k_few = 16, k_many = 40;
+  for (std::int64_t i = 0; i < 60; ++i) {
+    const std::int64_t words = i % 3;
+    list.write(words, static_cast<std::int32_t>(i % 4 < 2 ? k_few : k_many));
+    std::array<unw_dyn_info_t, 6> infos;
+    for (std::size_t n = 0; n < infos.size(); ++n) {
+      const Addr units = n % 2 == 0 ? k_many : k_few;
+      infos[n] = list.procedure({place(n), place(n) + units * k_arch.unit}, n % 3 == 2 ? place(n) : 0);
+      ASSERT_TRUE(register_procedure(&infos[n]));
+    }
+    for (std::size_t n = 0; n < infos.size(); ++n) {
+      const Addr pc = place(n) + 4 * k_arch.unit;
+      ASSERT_EQ(stack.words_of(pc), static_cast<Addr>(words)) << i << " " << n;
+      ASSERT_EQ(stack.step(pc), stack.true_step(pc)) << i << " " << n;
+      // What a walk of the first one has found is known of a registration that is gone.
+      if (n == 0) {
+        ASSERT_TRUE(cancel_procedure(infos.data()));
+      }
+    }
+    for (std::size_t n = 1; n < infos.size(); ++n) ASSERT_TRUE(cancel_procedure(&infos[n]));
+  }
+}
+
 /// A row is made at once, of the registration that its place is of. A place is never told without its row: another
 /// source may know other code by then.
 TEST(CodeShapes, HaveAPlaceAndARowOfOneRegistration) {

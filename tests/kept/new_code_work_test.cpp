@@ -23,10 +23,10 @@ double of_a_frame(const std::string& functions) {
 }
 
 TEST(NewCode, OfCompilers) { EXPECT_LT(of_a_frame("compiled 1"), 880); }
-TEST(NewCode, InDirectives) { EXPECT_LT(of_a_frame("directives 1000"), 3110); }
-TEST(NewCode, InDirectivesOfFourShapes) { EXPECT_LT(of_a_frame("directives 4"), 1620); }
-TEST(NewCode, InTables) { EXPECT_LT(of_a_frame("tables 1000"), 2630); }
-TEST(NewCode, InTablesOfFourShapes) { EXPECT_LT(of_a_frame("tables 4"), 1650); }
+TEST(NewCode, InDirectives) { EXPECT_LT(of_a_frame("directives 1000"), 3040); }
+TEST(NewCode, InDirectivesOfFourShapes) { EXPECT_LT(of_a_frame("directives 4"), 1190); }
+TEST(NewCode, InTables) { EXPECT_LT(of_a_frame("tables 1000"), 2560); }
+TEST(NewCode, InTablesOfFourShapes) { EXPECT_LT(of_a_frame("tables 4"), 1590); }
 
 }  // namespace
 }  // namespace jitunwind::test
