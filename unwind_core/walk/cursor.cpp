@@ -1,6 +1,8 @@
 // The loop of the engine: address -> sources -> row -> apply -> caller.
 #include "jitunwind/unwind_core/walk/cursor.h"
 
+#include <algorithm>
+
 #include "jitunwind/unwind_core/arch/arch_p.h"
 #include "jitunwind/unwind_core/kept/row_cache_internal.h"
 #include "jitunwind/unwind_core/memory/known_stack_internal.h"
@@ -142,9 +144,13 @@ bool Cursor::leads_to_other_code(Addr pc) noexcept {
   RulePlace place = rule_place_;
   KeptRow kept;
   if (rows && rows->find(at, module_, place, kept, ticket)) {
+    rule_place_.next = place.number;
     if (module_.is_code && module_.range.contains(at)) code_ = module_.range;
     return true;
   }
+  // The registry of this process needs no room.
+  const auto was_told = [at](const RowSource* source) { return source->was_told_of(at); };
+  if (rows && rows->alike && std::ranges::any_of(space_->row_sources, was_told)) return true;
   return with_room(this, [&] {
     const Status code = space_->expect_code(CodeAddress::returned_to(pc), window_, code_);
     if (!code) error_ = code.error();
