@@ -18,7 +18,7 @@
 namespace jitunwind::test {
 namespace {
 
-constexpr Addr k_code = 0x40'0000;
+constexpr Addr k_listed = 0x40'0000;
 
 /// A CPU of the tree with another word size or byte order.
 Arch like(const Arch& arch, unsigned word_size, bool big_endian) {
@@ -109,7 +109,7 @@ TEST_P(TargetLists, GiveTheRowsThatTheDirectivesMean) {
   for (int i = 0; i < 400; ++i) {
     const Arch cpu = arch(*all_arches()[static_cast<std::size_t>(i) % all_arches().size()]);
     const RandomDescription made = random_description(cpu, random, Extremes::none);
-    const AddrRange range{k_code, k_code + made.size};
+    const AddrRange range{k_listed, k_listed + made.size};
     const rows::CaseProcedure local(made.regions, range);
     FakeTarget target(cpu);
     Reader reader(target);
@@ -131,23 +131,23 @@ TEST_P(TargetLists, GiveTheRowsThatTheDirectivesMean) {
 TEST_P(TargetLists, GiveNamesHandlersAndData) {
   FakeTarget target(arch(arch::x86_64));
   Reader reader(target);
-  unw_dyn_info_t info = procedure(k_code, k_code + 16);
+  unw_dyn_info_t info = procedure(k_listed, k_listed + 16);
   info.gp = 0x1234;
   info.u.pi.handler = 0x5678;
   info.u.pi.name_ptr = target.put_string("vm::call(int)");
   const std::vector<unw_dyn_op_t> ops{{UNW_DYN_STOP, 0, 0, 0, 0},
                                       {k_lsda_tag, 0, k_lsda_reg, k_lsda_when, 0x9abc},
                                       {k_landing_pad_base_tag, 0, k_lsda_reg, k_lsda_when, 0x11}};
-  const rows::CaseProcedure regions({{0, ops, 0, -1}}, {k_code, k_code + 16});
+  const rows::CaseProcedure regions({{0, ops, 0, -1}}, {k_listed, k_listed + 16});
   const Addr descriptor = target.put_descriptor(info, target.put_regions(regions.info().u.pi.regions));
   reader.head.at = target.put_list(descriptor);
-  EXPECT_EQ(reader.name(k_code + 3), "vm::call(int)");
-  EXPECT_EQ(reader.name(k_code + 16), "none");
+  EXPECT_EQ(reader.name(k_listed + 3), "vm::call(int)");
+  EXPECT_EQ(reader.name(k_listed + 16), "none");
   MemoryWindow window;
-  Lookup lookup(reader.space, CodeAddress::interrupted(k_code), window);
+  Lookup lookup(reader.space, CodeAddress::interrupted(k_listed), window);
   ProcedureInfo found;
   ASSERT_TRUE(*reader.list.find_procedure(lookup, found));
-  EXPECT_EQ(found.range, (AddrRange{k_code, k_code + 16}));
+  EXPECT_EQ(found.range, (AddrRange{k_listed, k_listed + 16}));
   EXPECT_EQ(found.handler, 0x5678u);
   EXPECT_EQ(found.lsda, 0x9abcu);
   EXPECT_EQ(found.gp, 0x1234u);
@@ -161,7 +161,7 @@ struct Table {
     const auto row = [&](const char* text) { return parse_row(text, target.arch, pool)->row; };
     const std::array first{OffsetRow{0, row("cfa=rsp+8 ra=[cfa-8]")}, OffsetRow{4, row("cfa=rsp+48 ra=[cfa-8]")}};
     const std::array second{OffsetRow{0, row("cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]")}};
-    const std::array codes{AddrRange{k_code, k_code + 32}, AddrRange{k_code + 64, k_code + 96}};
+    const std::array codes{AddrRange{k_listed, k_listed + 32}, AddrRange{k_listed + 64, k_listed + 96}};
     entries[0] = put(target, {codes[0], first});
     entries[1] = put(target, {codes[1], second});
     starts = {codes[0].begin, codes[1].begin};
@@ -199,7 +199,7 @@ TEST_P(TargetLists, GiveTheRowsOfTables) {
   for (const Case& c : {Case{UNW_INFO_FORMAT_TABLE, 4, false}, Case{UNW_INFO_FORMAT_REMOTE_TABLE, 4, false},
                         Case{UNW_INFO_FORMAT_REMOTE_TABLE_64, 8, false}, Case{UNW_INFO_FORMAT_IP_OFFSET, 4, true}}) {
     SCOPED_TRACE(c.format);
-    unw_dyn_info_t info = procedure(k_code, k_code + 0x1000);
+    unw_dyn_info_t info = procedure(k_listed, k_listed + 0x1000);
     info.format = c.format;
     info.u.rti.segbase = 0x8000;
     info.u.rti.table_len = 4 * c.size / target.arch.word_size;
@@ -207,10 +207,10 @@ TEST_P(TargetLists, GiveTheRowsOfTables) {
         table.put_pairs(target, c.size, c.by_start ? info.start_ip : info.u.rti.segbase, info.u.rti.segbase);
     Reader reader(target);
     reader.head.at = target.put_list(target.put_descriptor(info, pairs));
-    EXPECT_EQ(reader.row(k_code + 3), "cfa=rsp+8 ra=[cfa-8]");
-    EXPECT_EQ(reader.row(k_code + 4), "cfa=rsp+48 ra=[cfa-8]");
-    EXPECT_EQ(reader.row(k_code + 64), "cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]");
-    EXPECT_EQ(reader.row(k_code + 32), "none");
+    EXPECT_EQ(reader.row(k_listed + 3), "cfa=rsp+8 ra=[cfa-8]");
+    EXPECT_EQ(reader.row(k_listed + 4), "cfa=rsp+48 ra=[cfa-8]");
+    EXPECT_EQ(reader.row(k_listed + 64), "cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]");
+    EXPECT_EQ(reader.row(k_listed + 32), "none");
   }
 }
 
@@ -219,17 +219,17 @@ TEST_P(TargetLists, NameTheProceduresOfATableAsOneGroup) {
   for (const bool named : {true, false}) {
     FakeTarget target(arch(arch::x86_64));
     const Table table(target);
-    unw_dyn_info_t info = procedure(k_code, k_code + 0x1000);
+    unw_dyn_info_t info = procedure(k_listed, k_listed + 0x1000);
     info.format = UNW_INFO_FORMAT_REMOTE_TABLE;
     info.u.rti.segbase = 0x8000;
     info.u.rti.table_len = 4 * sizeof(std::int32_t) / target.arch.word_size;
     if (named) info.u.rti.name_ptr = target.put_string("stubs");
     Reader reader(target);
     reader.head.at = target.put_list(target.put_descriptor(info, table.put_pairs(target, 4, 0x8000, 0x8000)));
-    for (const Addr at : {k_code + 3, k_code + 64}) {
+    for (const Addr at : {k_listed + 3, k_listed + 64}) {
       Addr start = 0;
       EXPECT_EQ(reader.name(at, &start), named ? "stubs" : "none");
-      EXPECT_EQ(start, named ? k_code : 0);
+      EXPECT_EQ(start, named ? k_listed : 0);
     }
   }
 }
@@ -253,40 +253,40 @@ class OneTarget : public testing::Test {
 using TargetListState = OneTarget;
 
 TEST_F(TargetListState, MayBeMissing) {
-  EXPECT_EQ(reader.row(k_code), "none");
+  EXPECT_EQ(reader.row(k_listed), "none");
   EXPECT_EQ(reader.memory.reads, 0u);
   reader.head.at = target.put_list(0);
-  EXPECT_EQ(reader.row(k_code), "none");
+  EXPECT_EQ(reader.row(k_listed), "none");
   reader.head.at = callback_error(-2, "head");
-  EXPECT_EQ(reader.row(k_code), "error callback_failed");
+  EXPECT_EQ(reader.row(k_listed), "error callback_failed");
 }
 
 /// The list has the newest first.
 TEST_F(TargetListState, TheNewestProcedureAnswers) {
-  unw_dyn_info_t named = procedure(k_code, k_code + 16);
+  unw_dyn_info_t named = procedure(k_listed, k_listed + 16);
   named.u.pi.name_ptr = target.put_string("old");
   const Addr old = target.put_descriptor(named, 0);
   named.u.pi.name_ptr = target.put_string("new");
   named.start_ip += 8;
   reader.head.at = target.put_list(target.put_descriptor(named, 0, old));
-  EXPECT_EQ(reader.name(k_code + 7), "old");
-  EXPECT_EQ(reader.name(k_code + 8), "new");
+  EXPECT_EQ(reader.name(k_listed + 7), "old");
+  EXPECT_EQ(reader.name(k_listed + 8), "new");
 }
 
 // covers: DY48
 TEST_F(TargetListState, VersionsThatAreKnownAreRead) {
-  const Addr first = put(k_code, k_code + 16);
+  const Addr first = put(k_listed, k_listed + 16);
   for (const std::uint32_t version : {0u, 1u, 2u}) {
     reader.head.at = target.put_list(first, version);
-    EXPECT_EQ(reader.row(k_code), version == 2 ? "error unsupported_version" : k_entry) << version;
+    EXPECT_EQ(reader.row(k_listed), version == 2 ? "error unsupported_version" : k_entry) << version;
   }
 }
 
 /// A procedure is registered, and another one cancelled, just before its descriptor is read.
 // covers: DY49
 TEST_F(TargetListState, IsReadAgainWhereItChanges) {
-  const Addr stays = put(k_code, k_code + 16);
-  const Addr goes = put(k_code + 32, k_code + 48, stays);
+  const Addr stays = put(k_listed, k_listed + 16);
+  const Addr goes = put(k_listed + 32, k_listed + 48, stays);
   const Addr list = target.put_list(goes);
   reader.head.at = list;
   int changes = 0;
@@ -296,7 +296,7 @@ TEST_F(TargetListState, IsReadAgainWhereItChanges) {
     target.write_list(list, stays, 1, 4);
     target.memory.forget(goes, 80);
   };
-  EXPECT_EQ(reader.row(k_code), k_entry);
+  EXPECT_EQ(reader.row(k_listed), k_entry);
   EXPECT_EQ(changes, 1);
 }
 
@@ -304,31 +304,31 @@ TEST_F(TargetListState, IsReadAgainWhereItChanges) {
 TEST_F(TargetListState, FailuresCountOnlyWhereNothingHasChanged) {
   const Addr list = target.put_list(0x666000);
   reader.head.at = list;
-  EXPECT_EQ(reader.row(k_code), "error unreadable_memory");
+  EXPECT_EQ(reader.row(k_listed), "error unreadable_memory");
   std::uint32_t generation = 2;
   reader.memory.before_read = [&](Addr at) {
     if (at == 0x666000) target.write_list(list, 0x666000, 1, generation += 2);
   };
-  EXPECT_EQ(reader.row(k_code), "error unspecified");
+  EXPECT_EQ(reader.row(k_listed), "error unspecified");
   EXPECT_EQ(generation, 2u + 2 * 8);
 }
 
 /// The target was stopped while it was writing: the chain is whole at every moment.
 // covers: DY49
 TEST_F(TargetListState, OfATargetThatWasStoppedAtWorkIsUsed) {
-  reader.head.at = target.put_list(put(k_code, k_code + 16), 1, 3);
-  EXPECT_EQ(reader.row(k_code), k_entry);
+  reader.head.at = target.put_list(put(k_listed, k_listed + 16), 1, 3);
+  EXPECT_EQ(reader.row(k_listed), k_entry);
 }
 
 // covers: DY53
 TEST_F(TargetListState, CyclesEnd) {
   for (const std::size_t length : {1u, 2u, 3u, 1000u}) {
-    std::vector<Addr> all{put(k_code, k_code + 16)};
-    for (std::size_t i = 1; i < length; ++i) all.push_back(put(k_code, k_code + 16, all.back()));
+    std::vector<Addr> all{put(k_listed, k_listed + 16)};
+    for (std::size_t i = 1; i < length; ++i) all.push_back(put(k_listed, k_listed + 16, all.back()));
     target.memory.put(all.front(), all.back());
     reader.head.at = target.put_list(all.back());
-    EXPECT_EQ(reader.row(k_code + 64), "error e_cycle") << length;
-    EXPECT_EQ(reader.row(k_code), k_entry);
+    EXPECT_EQ(reader.row(k_listed + 64), "error e_cycle") << length;
+    EXPECT_EQ(reader.row(k_listed), k_entry);
   }
 }
 
@@ -338,29 +338,29 @@ TEST_F(TargetListState, HugeAndCyclicRegionsEnd) {
   target.memory.put(region, region);
   target.memory.put(region + 8, 1, 4);
   target.memory.put(region + 12, 0, 4);
-  reader.head.at = target.put_list(target.put_descriptor(procedure(k_code, k_code + 0x10'0000), region));
-  EXPECT_EQ(reader.row(k_code + 0x8'0000), "error e_cycle");
+  reader.head.at = target.put_list(target.put_descriptor(procedure(k_listed, k_listed + 0x10'0000), region));
+  EXPECT_EQ(reader.row(k_listed + 0x8'0000), "error e_cycle");
   target.memory.put(region, 0);
   target.memory.put(region + 12, 0xffff'ffff, 4);
-  EXPECT_EQ(reader.row(k_code).substr(0, 5), "error");
+  EXPECT_EQ(reader.row(k_listed).substr(0, 5), "error");
   EXPECT_LT(reader.memory.reads, 100'000u);
 }
 
 TEST_F(TargetListState, NothingOfItNeedsToBeReadable) {
-  unw_dyn_info_t info = procedure(k_code, k_code + 16);
+  unw_dyn_info_t info = procedure(k_listed, k_listed + 16);
   info.u.pi.name_ptr = 0x666000;
   reader.head.at = target.put_list(target.put_descriptor(info, 0x666000));
-  EXPECT_EQ(reader.row(k_code), "error unreadable_memory");
-  EXPECT_EQ(reader.name(k_code), "error unreadable_memory");
+  EXPECT_EQ(reader.row(k_listed), "error unreadable_memory");
+  EXPECT_EQ(reader.name(k_listed), "error unreadable_memory");
   info.format = UNW_INFO_FORMAT_REMOTE_TABLE;
   info.u.rti.table_len = 8;
   reader.head.at = target.put_list(target.put_descriptor(info, 0x666000));
-  EXPECT_EQ(reader.row(k_code), "error unreadable_memory");
+  EXPECT_EQ(reader.row(k_listed), "error unreadable_memory");
   info.format = 77;
   reader.head.at = target.put_list(target.put_descriptor(info, 0));
-  EXPECT_EQ(reader.row(k_code), "error e_format");
+  EXPECT_EQ(reader.row(k_listed), "error e_format");
   reader.head.at = 0x666000;
-  EXPECT_EQ(reader.row(k_code), "error unreadable_memory");
+  EXPECT_EQ(reader.row(k_listed), "error unreadable_memory");
 }
 
 }  // namespace

@@ -212,12 +212,12 @@ TEST(SourceLines, HoldUpToTheNextOne) {
 TEST(SourceLines, MayBeCountedFromAnElfHeader) {
   const JitDumpRecord::Line behind[] = {{0x1044, 8, "a.js"}, {0x1040, 7, "a.js"}}, within[] = {{0x1048, 8, "a.js"}};
   JitDumpRecord record{.kind = JitDumpRecord::Kind::lines, .code = {0x1000, 0x1000}, .lines = behind};
-  EXPECT_EQ(line_at(lines_of(record), 0), "a.js:7");
-  EXPECT_EQ(line_at(lines_of(record), 4), "a.js:8");
+  EXPECT_EQ(line_at(jitunwind::lines_of(record), 0), "a.js:7");
+  EXPECT_EQ(line_at(jitunwind::lines_of(record), 4), "a.js:8");
   record.lines = within;
-  EXPECT_EQ(line_at(lines_of(record), 0x47), "none");
-  EXPECT_EQ(line_at(lines_of(record), 0x48), "a.js:8");
-  EXPECT_TRUE(lines_of({.kind = JitDumpRecord::Kind::lines}).empty());
+  EXPECT_EQ(line_at(jitunwind::lines_of(record), 0x47), "none");
+  EXPECT_EQ(line_at(jitunwind::lines_of(record), 0x48), "a.js:8");
+  EXPECT_TRUE(jitunwind::lines_of({.kind = JitDumpRecord::Kind::lines}).empty());
 }
 
 TEST(SourceLines, AreCutWhereTheyAreTooMany) {

@@ -16,13 +16,11 @@
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "tests/builders/registered_code.h"
 #include "tests/listen/dump_writer.h"
+#include "tests/listen/told_section.h"
 #include "tests/support/command.h"
 
 namespace jitunwind::test {
 namespace {
-
-constexpr Addr k_code = 0x5'0000'0000;
-const std::string k_row = std::string("dyn_table: ") + ToldFrameCode::k_saved_row;
 
 /// A dump whose first page is mapped as code, so that the library finds it.
 class Dumps : public testing::Test {

@@ -29,13 +29,13 @@ static void PrintTo(const GdbListEntry& entry, std::ostream* out) {
 namespace jitunwind::test {
 namespace {
 
-constexpr Addr k_code = 0x7'0000'0000;
+constexpr Addr k_listed = 0x7'0000'0000;
 
-Addr at(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
+Addr place_of(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
 Result<GdbList> read(const void* descriptor) {
   static const LocalMemory memory;
-  return read_gdb_list(at(descriptor), memory, *host_arch());
+  return read_gdb_list(place_of(descriptor), memory, *host_arch());
 }
 
 TEST(GdbList, IsReadAsItIsChained) {
@@ -45,7 +45,7 @@ TEST(GdbList, IsReadAsItIsChained) {
   const ListDescriptor descriptor{.first = &first};
   const auto list = read(&descriptor);
   ASSERT_TRUE(list);
-  EXPECT_EQ(list->entries, (std::vector<GdbListEntry>{{at(&first), 0x1000, 10}, {at(&last), 0x3000, 30}}));
+  EXPECT_EQ(list->entries, (std::vector<GdbListEntry>{{place_of(&first), 0x1000, 10}, {place_of(&last), 0x3000, 30}}));
   EXPECT_FALSE(list->broken);
 }
 
@@ -106,32 +106,32 @@ std::string name_at(const JitObject& object, Addr at) {
 }
 
 TEST(JitObject, HasNamesAndRowsWhereItsCodeIs) {
-  const auto object = JitFile(frames_like_phps(), k_code).read();
+  const auto object = JitFile(frames_like_phps(), k_listed).read();
   ASSERT_TRUE(object);
   ASSERT_EQ(object->code().size(), 1u);
-  EXPECT_EQ(object->code()[0], (AddrRange{k_code, k_code + 0x100}));
-  EXPECT_EQ(row_at(*object, k_code + 4), ToldFrameCode::k_saved_row);
-  EXPECT_EQ(row_at(*object, k_code + 16), "no row");
-  EXPECT_EQ(name_at(*object, k_code + 15), "f");
-  EXPECT_EQ(name_at(*object, k_code + 0x41), "g");
-  EXPECT_EQ(name_at(*object, k_code + 0x30), "");
+  EXPECT_EQ(object->code()[0], (AddrRange{k_listed, k_listed + 0x100}));
+  EXPECT_EQ(row_at(*object, k_listed + 4), ToldFrameCode::k_saved_row);
+  EXPECT_EQ(row_at(*object, k_listed + 16), "no row");
+  EXPECT_EQ(name_at(*object, k_listed + 15), "f");
+  EXPECT_EQ(name_at(*object, k_listed + 0x41), "g");
+  EXPECT_EQ(name_at(*object, k_listed + 0x30), "");
   ProcedureInfo info;
-  ASSERT_TRUE(*object->find_procedure(k_code + 4, info));
-  EXPECT_EQ(info.range, (AddrRange{k_code, k_code + 16}));
+  ASSERT_TRUE(*object->find_procedure(k_listed + 4, info));
+  EXPECT_EQ(info.range, (AddrRange{k_listed, k_listed + 16}));
 }
 
 /// Linked files have addresses where others have offsets.
 TEST(JitObject, IsLinkedOrNot) {
-  JitFile file(frames_like_phps(), k_code, k_code);
+  JitFile file(frames_like_phps(), k_listed, k_listed);
   file.elf.type = ET_EXEC;
   const auto object = file.read();
   ASSERT_TRUE(object);
-  EXPECT_EQ(name_at(*object, k_code + 15), "f");
-  EXPECT_EQ(row_at(*object, k_code + 4), ToldFrameCode::k_saved_row);
+  EXPECT_EQ(name_at(*object, k_listed + 15), "f");
+  EXPECT_EQ(row_at(*object, k_listed + 4), ToldFrameCode::k_saved_row);
 }
 
 TEST(JitObject, IsWrittenAnewForARegistry) {
-  const auto object = JitFile(frames_like_phps(), k_code).read();
+  const auto object = JitFile(frames_like_phps(), k_listed).read();
   ASSERT_TRUE(object);
   const auto procedures = object->procedures();
   ASSERT_EQ(procedures.all.size(), 2u);
@@ -145,7 +145,7 @@ TEST(JitObject, IsWrittenAnewForARegistry) {
   ASSERT_TRUE(fde);
   EXPECT_EQ(fde->range, procedures.all[0].code);
   FrameRow row;
-  ASSERT_TRUE(jitunwind::row_at(*fde, context, k_code + 4, row));
+  ASSERT_TRUE(jitunwind::row_at(*fde, context, k_listed + 4, row));
   EXPECT_EQ(to_text(row, *host_arch()), ToldFrameCode::k_saved_row);
 }
 
@@ -153,28 +153,28 @@ TEST(JitObject, IsWhatOurOwnAdapterTellsGdb) {
   FrameRow entry = entry_row(*host_arch());
   const std::vector<OffsetRow> rows{{0, entry}};
   DebuggedProcedure procedure;
-  procedure.code = {k_code, k_code + 32};
+  procedure.code = {k_listed, k_listed + 32};
   procedure.name = "ours";
   procedure.cfi = *emit_eh_frame({procedure.code, rows}, *host_arch());
   procedure.cfi.resize(procedure.cfi.size() - 4);  // none ends the section
   const FileProcedure of_file{&procedure};
   const auto object = JitObject::read(make_symbol_file(*host_arch(), {&of_file, 1}), *host_arch());
   ASSERT_TRUE(object);
-  EXPECT_EQ(name_at(*object, k_code + 31), "ours");
-  EXPECT_EQ(row_at(*object, k_code + 31), to_text(entry, *host_arch()));
+  EXPECT_EQ(name_at(*object, k_listed + 31), "ours");
+  EXPECT_EQ(row_at(*object, k_listed + 31), to_text(entry, *host_arch()));
 }
 
 TEST(JitObject, SaysNothingOfOthersCode) {
   CfiSection section(0);
   const Addr cie = section.cie(host_cie());
-  section.fde(cie, k_code + 0xf8, 16, {});  // reaches behind its section
+  section.fde(cie, k_listed + 0xf8, 16, {});  // reaches behind its section
   section.fde(cie, 0x1000, 16, {});
-  section.fde(cie, k_code + 0x20, 16, {0x3f});  // no instruction
-  const auto object = JitFile(section.data().vector(), k_code).read();
+  section.fde(cie, k_listed + 0x20, 16, {0x3f});  // no instruction
+  const auto object = JitFile(section.data().vector(), k_listed).read();
   ASSERT_TRUE(object);
-  EXPECT_EQ(row_at(*object, k_code + 0xf8), "no row");
+  EXPECT_EQ(row_at(*object, k_listed + 0xf8), "no row");
   EXPECT_EQ(row_at(*object, 0x1000), "no row");
-  EXPECT_EQ(row_at(*object, k_code + 0x20).substr(0, 5), "error");
+  EXPECT_EQ(row_at(*object, k_listed + 0x20).substr(0, 5), "error");
   EXPECT_TRUE(object->procedures().all.size() == 2 && !object->procedures().all[0].fde) << "no row to register";
 }
 
@@ -182,13 +182,13 @@ TEST(JitObject, IsRefusedWhereItIsNone) {
   const auto code_of = [](const RawBytes& file) { return JitObject::read(file, *host_arch()).error().code; };
   EXPECT_EQ(code_of({}), ErrorCode::truncated);
   EXPECT_EQ(code_of(RawBytes(100)), ErrorCode::bad_elf);
-  JitFile other(frames_like_phps(), k_code);
+  JitFile other(frames_like_phps(), k_listed);
   other.elf.machine = EM_386;
   EXPECT_EQ(code_of(other.build()), ErrorCode::bad_structure);
-  JitFile without_code(frames_like_phps(), k_code);
+  JitFile without_code(frames_like_phps(), k_listed);
   without_code.elf.sections[0].flags = SHF_ALLOC;
   EXPECT_EQ(code_of(without_code.build()), ErrorCode::bad_structure);
-  const RawBytes file = JitFile(frames_like_phps(), k_code).build();
+  const RawBytes file = JitFile(frames_like_phps(), k_listed).build();
   for (std::size_t size = 0; size < file.size(); ++size) {
     const auto cut =
         JitObject::read(RawBytes(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(size)), *host_arch());

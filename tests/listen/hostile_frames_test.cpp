@@ -21,6 +21,7 @@
 #include "tests/builders/registered_code.h"
 #include "tests/listen/frame_functions.h"
 #include "tests/listen/told_frame.h"
+#include "tests/listen/told_section.h"
 #include "tests/support/allowed_calls.h"
 #include "tests/support/failing_memory.h"
 
@@ -29,36 +30,31 @@ extern "C" const void* _Unwind_Find_FDE(const void* pc, void* bases);
 namespace jitunwind::test {
 namespace {
 
-constexpr Addr k_code = 0x5'0000'0000;
 constexpr Addr k_page = 0x1000;
-const std::string k_row = std::string("dyn_table: ") + ToldFrameCode::k_saved_row;
-
-const void* at(Addr address) { return reinterpret_cast<const void*>(address); }
-std::size_t registered() { return registry_statistics().registered; }
 
 /// The effect of one call on a section, which is taken back.
-struct Heard {
+struct Effect {
   std::size_t procedures;
   std::uint64_t refused, handed_on;
   std::string row;  ///< of k_code + 4
-  bool operator==(const Heard&) const = default;
-  friend void PrintTo(const Heard& heard, std::ostream* out) {
-    *out << heard.procedures << " heard, " << heard.refused << " refused, " << heard.handed_on << " handed on, "
-         << heard.row;
+  bool operator==(const Effect&) const = default;
+  friend void PrintTo(const Effect& effect, std::ostream* out) {
+    *out << effect.procedures << " heard, " << effect.refused << " refused, " << effect.handed_on << " handed on, "
+         << effect.row;
   }
 };
-Heard tell(EhFrame& frames) {
+Effect tell(EhFrame& frames) {
   const void* const begin = at(frames.placed().begin);
   const ListenStatus before = listen_status();
   __register_frame(begin);
   const ListenStatus status = listen_status();
-  const Heard heard{registered(), status.refused - before.refused, status.handed_on - before.handed_on,
-                    RegisteredCode().row_at(k_code + 4)};
+  const Effect effect{registered(), status.refused - before.refused, status.handed_on - before.handed_on,
+                      RegisteredCode().row_at(k_code + 4)};
   __deregister_frame(begin);
   EXPECT_EQ(registered(), 0u);
-  return heard;
+  return effect;
 }
-const Heard k_believed{1, 0, 0, k_row}, k_disbelieved{0, 1, 1, "no row"};
+const Effect k_believed{1, 0, 0, k_row}, k_disbelieved{0, 1, 1, "no row"};
 
 /// Adds an FDE with "zPLR" and absolute pointers, or with "zPR".
 void put_catching(EhFrame& frames, Addr code, std::uint64_t size, Addr lsda = 0) {
@@ -84,7 +80,7 @@ TEST(HostileFrames, AreBelievedWhereTheyCanBeThoseOfAProcedure) {
   EXPECT_EQ(tell(area), k_disbelieved);
   EXPECT_EQ(tell(with_lsda), k_believed);
   EXPECT_EQ(tell(small), k_believed);
-  EXPECT_EQ(tell(within), (Heard{1, 0, 0, "no row"})) << "less than a page, to the end of one";
+  EXPECT_EQ(tell(within), (Effect{1, 0, 0, "no row"})) << "less than a page, to the end of one";
 }
 
 TEST(HostileFrames, ClaimNoMoreThanAProcedureCanBe) {
@@ -96,7 +92,7 @@ TEST(HostileFrames, ClaimNoMoreThanAProcedureCanBe) {
   for (EhFrame* const frames : {&most, &more, &wraps}) frames->section.terminator();
   EXPECT_EQ(tell(most), k_believed);
   EXPECT_EQ(tell(more), k_disbelieved);
-  EXPECT_EQ(tell(wraps), (Heard{0, 1, 0, "no row"}));
+  EXPECT_EQ(tell(wraps), (Effect{0, 1, 0, "no row"}));
 }
 
 /// Linkers leave such FDEs behind for code that they have dropped.
@@ -133,7 +129,7 @@ TEST(HostileFrames, AreNotLongerThanEntriesAre) {
   const Addr fde = frames.fde(k_code, 16) - frames.section.section().address;
   frames.fde(k_code + 16, 16);
   std::memcpy(frames.section.data().vector().data() + fde, &k_length, sizeof k_length);
-  EXPECT_EQ(tell(frames), (Heard{0, 1, 0, "no row"}));
+  EXPECT_EQ(tell(frames), (Effect{0, 1, 0, "no row"}));
 }
 
 struct FdeOf {

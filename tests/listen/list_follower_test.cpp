@@ -24,6 +24,7 @@
 #include "tests/builders/registered_code.h"
 #include "tests/listen/frame_functions.h"
 #include "tests/listen/jit_file.h"
+#include "tests/listen/told_section.h"
 
 #ifdef __SANITIZE_THREAD__
 /// The sanitizer would end forked children that start a thread, and followers are started in them.
@@ -32,8 +33,6 @@ extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
 
 namespace jitunwind::test {
 namespace {
-
-const std::string k_row = std::string("dyn_table: ") + ToldFrameCode::k_saved_row;
 
 /// A page of code that is unmapped with the object.
 class CodePage {

@@ -38,19 +38,19 @@ void look() {
   said_end = walk.why();
 }
 
-constexpr const auto& k_code = ToldFrameCode::k_forgetful;
+constexpr const auto& k_shape = ToldFrameCode::k_forgetful;
 
 class NamedCode : public testing::Test {
  protected:
   NamedCode() : memory_(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
-    std::memcpy(memory_, k_code.data(), k_code.size());
-    __builtin___clear_cache(static_cast<char*>(memory_), static_cast<char*>(memory_) + k_code.size());
+    std::memcpy(memory_, k_shape.data(), k_shape.size());
+    __builtin___clear_cache(static_cast<char*>(memory_), static_cast<char*>(memory_) + k_shape.size());
     ::mprotect(memory_, 4096, PROT_READ | PROT_EXEC);
     said_name = said_end = "";
     guesses = 0;
   }
   ~NamedCode() override {
-    say_gone(Dialect::itt, {begin(), begin() + k_code.size()});
+    say_gone(Dialect::itt, {begin(), begin() + k_shape.size()});
     ::munmap(memory_, 4096);
   }
   Addr begin() const { return reinterpret_cast<std::uintptr_t>(memory_); }
@@ -65,7 +65,7 @@ class NamedCode : public testing::Test {
 };
 
 TEST_F(NamedCode, IsLeftByAGuessThatItsEntryConfirms) {
-  say_name(Dialect::itt, {begin(), begin() + k_code.size()}, "named");
+  say_name(Dialect::itt, {begin(), begin() + k_shape.size()}, "named");
   call();
   EXPECT_EQ(said_name, "named");
   EXPECT_TRUE(was_guess);
@@ -73,7 +73,7 @@ TEST_F(NamedCode, IsLeftByAGuessThatItsEntryConfirms) {
 }
 
 TEST_F(NamedCode, EndsTheWalkByItsNameWhereNothingConfirmsACaller) {
-  say_name(Dialect::itt, {begin() + ToldFrameCode::k_prologue_size, begin() + k_code.size()}, "named");
+  say_name(Dialect::itt, {begin() + ToldFrameCode::k_prologue_size, begin() + k_shape.size()}, "named");
   call();
   EXPECT_EQ(said_name, "named");
   EXPECT_FALSE(was_guess);
@@ -87,7 +87,7 @@ TEST_F(NamedCode, EndsTheWalkByItsNameWhereNothingConfirmsACaller) {
 TEST_F(NamedCode, ThatWasToldOfAndTakenBackIsLeftByAGuess) {
   {
     EhFrame frames;
-    frames.fde(begin(), k_code.size());
+    frames.fde(begin(), k_shape.size());
     frames.section.terminator();
     const auto* const told = reinterpret_cast<const void*>(frames.placed().begin);
     __register_frame(told);
@@ -103,7 +103,7 @@ TEST_F(NamedCode, ThatWasToldOfAndTakenBackIsLeftByAGuess) {
 /// finds.
 TEST_F(NamedCode, ThatWasTakenBackIsNotLeftByAGuessWhereItIsOther) {
   EhFrame frames;
-  frames.fde(begin() + ToldFrameCode::k_prologue_size, k_code.size() - ToldFrameCode::k_prologue_size);
+  frames.fde(begin() + ToldFrameCode::k_prologue_size, k_shape.size() - ToldFrameCode::k_prologue_size);
   frames.section.terminator();
   const auto* const told = reinterpret_cast<const void*>(frames.placed().begin);
   __register_frame(told);

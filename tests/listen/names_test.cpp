@@ -29,15 +29,12 @@
 #include "tests/builders/placed_eh_frame.h"
 #include "tests/builders/registered_code.h"
 #include "tests/listen/frame_functions.h"
+#include "tests/listen/told_section.h"
 #include "tests/support/texts.h"
 
 namespace jitunwind::test {
 namespace {
 
-constexpr Addr k_code = 0x5'0000'0000;
-const std::string k_row = std::string("dyn_table: ") + ToldFrameCode::k_saved_row;
-
-std::size_t registered() { return registry_statistics().registered; }
 void say(Addr begin, std::uint64_t size, std::string_view name) { say_name(Dialect::itt, {begin, begin + size}, name); }
 void forget_all() { say_gone(Dialect::itt, {k_code, k_code + 0x10000}); }
 

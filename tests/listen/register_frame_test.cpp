@@ -500,11 +500,11 @@ class ToldFrame {
   const void* told_;
 };
 
-void throw_it() { throw std::runtime_error("through"); }
+void throw_through_it() { throw std::runtime_error("through"); }
 
 TEST(RegisterFrame, LetsExceptionsPass) {
   const ToldFrame frame;
-  for (int i = 0; i < 3; ++i) EXPECT_THROW(frame(throw_it), std::runtime_error);
+  for (int i = 0; i < 3; ++i) EXPECT_THROW(frame(throw_through_it), std::runtime_error);
 }
 
 void* caller = nullptr;

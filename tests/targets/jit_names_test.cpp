@@ -16,8 +16,8 @@
 namespace jitunwind::test {
 namespace {
 
-constexpr Addr k_code = 0x5'0000'0000;
-constexpr std::size_t k_size = 64;
+constexpr Addr k_named = 0x5'0000'0000;
+constexpr std::size_t k_named_size = 64;
 
 void write_dump(const std::string& path, const Bytes& records) {
   const Bytes all = Bytes().add(dump_header()).add(records);
@@ -68,55 +68,55 @@ std::size_t bytes_held() {
 /// If each lookup read all entries, all of them would take minutes.
 TEST(JitNames, FindOneOfManyFramesAtOnce) {
   constexpr std::size_t k_entries = 100'000, k_each = 16;
-  CfiSection section(k_code + k_entries * k_each);
+  CfiSection section(k_named + k_entries * k_each);
   const Addr cie = section.cie(host_cie("zR", Bytes{0x1b}));
   const auto code_of = [](std::size_t entry) {
-    return AddrRange{k_code + entry * k_each, k_code + (entry + 1) * k_each};
+    return AddrRange{k_named + entry * k_each, k_named + (entry + 1) * k_each};
   };
   for (std::size_t i = 0; i < k_entries; ++i)
     section.fde(cie, section.bytes().u32(code_of(i).begin - (section.here() + 8)).u32(k_each).u8(0));
   const std::size_t size = section.data().size();
   const WrittenNames names(Bytes()
                                .add(dump_record(4, Bytes().u64(size).u64(0).u64(size).add(section.data())))
-                               .add(dump_loaded("many", k_code, Bytes().fill(k_entries * k_each, 0x90))));
+                               .add(dump_loaded("many", k_named, Bytes().fill(k_entries * k_each, 0x90))));
   ::alarm(60);
   for (std::size_t i = 0; i < k_entries; ++i) ASSERT_EQ(names.procedure_at(code_of(i).end - 1), code_of(i));
   ::alarm(0);
-  EXPECT_EQ(names.described_code(), (std::vector{AddrRange{k_code, k_code + k_entries * k_each}}));
+  EXPECT_EQ(names.described_code(), (std::vector{AddrRange{k_named, k_named + k_entries * k_each}}));
 }
 
 TEST(JitNames, AreOfDescribedCodeIfADumpHasFramesOfItWhereItIs) {
-  const Bytes names_alone = Bytes().add(dump_loaded("a", k_code, Bytes().fill(k_size, 0x90)));
+  const Bytes names_alone = Bytes().add(dump_loaded("a", k_named, Bytes().fill(k_named_size, 0x90)));
   EXPECT_TRUE(WrittenNames(names_alone).described_code().empty());
   const Bytes with_frames = Bytes().add(dump_record(4, Bytes().u64(8).u64(0).u64(8).u64(0))).add(names_alone);
   const Bytes again = Bytes().add(with_frames).add(with_frames);
-  EXPECT_EQ(WrittenNames(again).described_code(), (std::vector{AddrRange{k_code, k_code + k_size}}));
+  EXPECT_EQ(WrittenNames(again).described_code(), (std::vector{AddrRange{k_named, k_named + k_named_size}}));
 }
 
 /// Each move takes 72 bytes of the file; the names and lines are kept once.
 TEST(JitNames, AreKeptOnceHoweverOftenTheirCodeIsMoved) {
   constexpr std::size_t k_frames = std::size_t{1} << 20, k_moves = 1000;
   Bytes records;
-  records.add(dump_line(k_code, 7, "a.js"));
+  records.add(dump_line(k_named, 7, "a.js"));
   records.add(dump_record(4, Bytes().u64(k_frames).u64(0).u64(k_frames).fill(k_frames, 0)));
-  records.add(dump_loaded(std::string(4000, 'x'), k_code, Bytes().fill(k_size, 0x90)));
+  records.add(dump_loaded(std::string(4000, 'x'), k_named, Bytes().fill(k_named_size, 0x90)));
   for (std::size_t i = 0; i < k_moves; ++i)
-    records.add(dump_moved(k_code + i * k_size, k_code + (i + 1) * k_size, k_size));
+    records.add(dump_moved(k_named + i * k_named_size, k_named + (i + 1) * k_named_size, k_named_size));
   const WrittenNames names(records);
   const std::size_t before = bytes_held();
-  EXPECT_EQ(names.line_at(k_code + k_moves * k_size), "a.js:7");
+  EXPECT_EQ(names.line_at(k_named + k_moves * k_named_size), "a.js:7");
   EXPECT_LT(bytes_held() - before, 8 * k_frames);
 }
 
 /// Writes a map that gives the code that name.
 void write_map(const std::string& folder, const std::string& name) {
-  std::ofstream(folder + "/perf-1.map") << std::hex << k_code << " 40 " << name << "\n";
+  std::ofstream(folder + "/perf-1.map") << std::hex << k_named << " 40 " << name << "\n";
 }
 /// Returns the name of the code, "" if it has none.
 std::string name_by(const JitNames& names) {
   const FakeSpace space(*host_arch());
   MemoryWindow window;
-  Lookup lookup(space.space, CodeAddress::interrupted(k_code), window);
+  Lookup lookup(space.space, CodeAddress::interrupted(k_named), window);
   std::array<char, 16> into{};
   ProcedureName name;
   const Found found = names.find_name(lookup, into, name);
@@ -139,7 +139,7 @@ TEST(JitNames, AreReadOfFilesOfTheProcessesUser) {
 /// The process has mapped the dump, and yet may not have written it.
 TEST(JitNames, AreReadOfDumpsOfTheProcessesUser) {
   const TemporaryFolder folder;
-  write_dump(folder / "jit-1.dump", Bytes().add(dump_loaded("named", k_code, Bytes().fill(k_size, 0x90))));
+  write_dump(folder / "jit-1.dump", Bytes().add(dump_loaded("named", k_named, Bytes().fill(k_named_size, 0x90))));
   const Mappings mappings = mappings_of_dump(folder / "jit-1.dump");
   const TargetFiles files;
   for (const bool is_own : {true, false}) {
@@ -177,9 +177,9 @@ TEST(JitNames, AreReadWhereLinksOfTheProcessLead) {
 
 TEST(JitNames, AreReadOfDumpsWhereLinksOfTheProcessLead) {
   const LinkedRoot root;
-  const Bytes code = Bytes().fill(k_size, 0x90);
-  write_dump(root.inside() + "/jit-1.dump", dump_loaded("inside", k_code, code));
-  write_dump(root.outside() + "/jit-1.dump", dump_loaded("outside", k_code, code));
+  const Bytes code = Bytes().fill(k_named_size, 0x90);
+  write_dump(root.inside() + "/jit-1.dump", dump_loaded("inside", k_named, code));
+  write_dump(root.outside() + "/jit-1.dump", dump_loaded("outside", k_named, code));
   const Mappings mappings = mappings_of_dump("/jits/jit-1.dump");
   const TargetFiles files(root.root());
   EXPECT_EQ(name_by(JitNames(*host_arch(), mappings, files)), "inside");
@@ -189,10 +189,10 @@ TEST(JitNames, AreReadOfDumpsWhereLinksOfTheProcessLead) {
 TEST(JitNames, WaitForFewLines) {
   constexpr std::size_t k_records = std::size_t{1} << 18;
   Bytes records;
-  for (std::size_t i = 0; i < k_records; ++i) records.add(dump_record(2, Bytes().u64(k_code + i).u64(0)));
+  for (std::size_t i = 0; i < k_records; ++i) records.add(dump_record(2, Bytes().u64(k_named + i).u64(0)));
   const WrittenNames names(records);
   const std::size_t before = bytes_held();
-  EXPECT_EQ(names.line_at(k_code), "none");
+  EXPECT_EQ(names.line_at(k_named), "none");
   EXPECT_LT(bytes_held() - before, k_records * 32);
 }
 

@@ -13,7 +13,7 @@
 namespace jitunwind::test {
 namespace {
 
-constexpr Addr k_begin = 0x400000, k_size = 0x1000, k_code = 0x600000;
+constexpr Addr k_module = 0x400000, k_module_size = 0x1000, k_made = 0x600000;
 
 /// An object with a list of procedures of 16 bytes each, whose names are letters.
 class ListedTarget {
@@ -21,12 +21,12 @@ class ListedTarget {
   explicit ListedTarget(bool notes_changes = true)
       : head_(target_.put_list(0)), changes_(target_.allocate(8 + 256 * 24)) {
     for (std::size_t i = 0; i < 8 + 256 * 24; ++i) target_.memory.put(changes_ + i, 0, 1);
-    target_.memory.put_bytes(k_begin,
-                             object_with({.head = head_, .changes = notes_changes ? changes_ : 0}, k_begin, k_size));
+    target_.memory.put_bytes(
+        k_module, object_with({.head = head_, .changes = notes_changes ? changes_ : 0}, k_module, k_module_size));
   }
 
   static AddrRange code_of(char name) {
-    const Addr begin = k_code + 16 * static_cast<Addr>(name - 'a');
+    const Addr begin = k_made + 16 * static_cast<Addr>(name - 'a');
     return {begin, begin + 16};
   }
   /// Sets the chain, the newest procedure first.
@@ -72,7 +72,7 @@ class ListedTarget {
 
  private:
   static Mappings mapped() {
-    return Mappings({{.range = {k_begin, k_begin + k_size}, .path = "/object", .readable = true}});
+    return Mappings({{.range = {k_module, k_module + k_module_size}, .path = "/object", .readable = true}});
   }
   Addr put(char name, Addr next) {
     const AddrRange code = code_of(name);

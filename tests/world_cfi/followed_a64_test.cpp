@@ -108,9 +108,9 @@ class LibraryMemory final : public Memory {
   std::size_t put_ = 0;
 };
 
-class Library {
+class FollowedLibrary {
  public:
-  explicit Library(const std::string& path) : path_(path), elf_(path), memory_(path) {}
+  explicit FollowedLibrary(const std::string& path) : path_(path), elf_(path), memory_(path) {}
 
   /// Calls add(fde, row, pc) for each instruction that has a row.
   template <class Add>
@@ -281,7 +281,7 @@ class Library {
 // covers: LU20
 TEST(FollowedA64Code, HasNoFrameWhereItsCallFrameInformationSaysSo) {
   for (const char* const path : {AARCH64_LIBRARIES}) {
-    const Counts counts = Library(path).count_without_frame();
+    const Counts counts = FollowedLibrary(path).count_without_frame();
     EXPECT_EQ(counts.wrong, 0u) << counts.first_wrong;
     std::printf("%s: %zu of %zu instructions without a frame\n", path, counts.known, counts.all);
     EXPECT_GT(counts.known, counts.all * 2 / 3);
@@ -292,7 +292,7 @@ TEST(FollowedA64Code, HasNoFrameWhereItsCallFrameInformationSaysSo) {
 // covers: LU20
 TEST(FollowedA64Code, HasTheFramesOfItsCallFrameInformation) {
   for (const char* const path : {AARCH64_LIBRARIES}) {
-    const Counts counts = Library(path).count_with_frame();
+    const Counts counts = FollowedLibrary(path).count_with_frame();
     EXPECT_EQ(counts.wrong, 0u) << counts.first_wrong;
     std::printf("%s: %zu of %zu frames, without %zu registers\n", path, counts.known, counts.all,
                 counts.registers_unknown);
