@@ -152,14 +152,26 @@ function(jitunwind_test_settings name)
                              JITUNWIND_SOURCE_DIR="${PROJECT_SOURCE_DIR}" JITUNWIND_BINARY_DIR="${PROJECT_BINARY_DIR}")
 endfunction()
 
-# jitunwind_test(name [ALL] [ONE_THREAD] SOURCES... [LINK lib...] [DEFINITIONS def...] [NOT_EMULATED filter reason]
-#                [NEEDS_A_MACHINE filter reason]): a GoogleTest program against the static library. Each of its tests is
-# a test of ctest. ALL: the program is left to ./dev test --all, and only declared elsewhere. ONE_THREAD: it makes no
+# jitunwind_test(name [ALL] [ONE_THREAD] [WITH program] SOURCES... [LINK lib...] [DEFINITIONS def...]
+#                [NOT_EMULATED filter reason] [NEEDS_A_MACHINE filter reason]): a GoogleTest program against the static
+# library. Each of its tests is a test of ctest, in a process of its own. WITH: the sources are a part of that program,
+# which was declared before, except for an emulated CPU, for which each program is one test. ALL: the program is left to ./dev test --all, and only declared elsewhere. ONE_THREAD: it makes no
 # threads, so that ThreadSanitizer would see nothing, and the program is only declared there. Tests that the first
 # filter names (--gtest_filter) do not run if a CPU is emulated. Those that the second filter names run if the emulator
 # is a whole machine with a kernel (machine_areas, JitunwindEmulated.cmake).
 function(jitunwind_test name)
-  cmake_parse_arguments(arg "ALL;ONE_THREAD" "" "SOURCES;LINK;DEFINITIONS;NOT_EMULATED;NEEDS_A_MACHINE" ${ARGN})
+  cmake_parse_arguments(arg "ALL;ONE_THREAD" "WITH" "SOURCES;LINK;DEFINITIONS;NOT_EMULATED;NEEDS_A_MACHINE" ${ARGN})
+  if(arg_WITH AND NOT CMAKE_CROSSCOMPILING)
+    if(arg_ONE_THREAD AND JITUNWIND_SANITIZE MATCHES thread)
+      jitunwind_not_tested(${name} "it makes no threads")
+      return()
+    endif()
+    target_sources(${arg_WITH} PRIVATE ${arg_SOURCES})
+    target_link_libraries(${arg_WITH} PRIVATE ${arg_LINK})
+    target_compile_definitions(${arg_WITH} PRIVATE ${arg_DEFINITIONS})
+    jitunwind_units(${arg_WITH} ALWAYS)
+    return()
+  endif()
   add_executable(${name} ${arg_SOURCES})
   if(arg_ONE_THREAD AND JITUNWIND_SANITIZE MATCHES thread)
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)

@@ -9,7 +9,7 @@ namespace jitunwind::test {
 namespace {
 
 constexpr Addr k_size = 64;
-const Bytes k_code{0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6, 0x0a, 0x50, 0x0c, 7, 8, 0xc6, 0x41, 0x0b};
+const Bytes k_program{0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6, 0x0a, 0x50, 0x0c, 7, 8, 0xc6, 0x41, 0x0b};
 
 CieSpec cie_of(const char* augmentation, const Bytes& data, const Bytes& instructions = {0x0c, 7, 8, 0x90, 1, 0, 0}) {
   return {.augmentation = augmentation, .augmentation_data = data, .instructions = instructions};
@@ -27,7 +27,7 @@ struct Section {
   Addr fde = 0;
   Addr begin = 0;
 
-  explicit Section(const CieSpec& cie, const Bytes& data = {}, const Bytes& instructions = k_code, Addr at = 0x10000)
+  explicit Section(const CieSpec& cie, const Bytes& data = {}, const Bytes& instructions = k_program, Addr at = 0x10000)
       : bytes(at), begin(at + 0x1000) {
     const Addr cie_at = bytes.cie(cie);
     const bool is_relative =
@@ -146,7 +146,7 @@ TEST_F(KnownCiesTest, OnlyWhatItCovers) {
 /// Assemblers put into the CIE that the first function of a program has no caller.
 TEST_F(KnownCiesTest, WhereProgramsBegin) {
   const CieSpec outermost = cie_of("zR", {0x1b}, {0x0c, 7, 8, 0x90, 1, 0x07, 16});
-  for (const Bytes& instructions : {Bytes{}, Bytes{0, 0, 0}, k_code, Bytes{0x90, 1}}) {
+  for (const Bytes& instructions : {Bytes{}, Bytes{0, 0, 0}, k_program, Bytes{0x90, 1}}) {
     const Section section(outermost, {}, instructions);
     SectionView view(section.bytes.section());
     const auto fde = read_fde(view, {.arch = *arch_}, section.fde);
@@ -206,7 +206,7 @@ TEST(LoneFde, IsThatOfTheGeneralWay) {
   EXPECT_FALSE(read_lone_fde(bytes_of(section, begin, all.bytes.size() - begin), arch::x86_64, fde)) << "the FDE alone";
   CfiSection two;
   const Addr cie = two.cie(usual());
-  for (int i = 0; i < 2; ++i) two.fde(cie, Bytes{}.u32(0x1000).u32(k_size).block(Bytes{}).add(k_code));
+  for (int i = 0; i < 2; ++i) two.fde(cie, Bytes{}.u32(0x1000).u32(k_size).block(Bytes{}).add(k_program));
   two.data().fill(32, 0);
   EXPECT_FALSE(read_lone_fde(two.section(), arch::x86_64, fde)) << "another entry is behind it";
 }

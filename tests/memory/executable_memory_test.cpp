@@ -25,7 +25,7 @@
 namespace jitunwind::test {
 namespace {
 
-constexpr std::size_t k_page = 4096;
+constexpr std::size_t k_page_size = 4096;
 
 std::optional<bool> executable(Addr at) {
   MemoryWindow window;
@@ -33,13 +33,13 @@ std::optional<bool> executable(Addr at) {
 }
 
 /// Maps memory at an address that nothing else gets afterwards, because answers are remembered for a moment.
-Addr map(int protection, std::size_t size = k_page) {
+Addr map(int protection, std::size_t size = k_page_size) {
   void* const at = ::mmap(nullptr, size, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   EXPECT_NE(at, MAP_FAILED);
   return reinterpret_cast<std::uintptr_t>(at);
 }
 void protect(Addr at, int protection) {
-  EXPECT_EQ(::mprotect(reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)), k_page, protection), 0);
+  EXPECT_EQ(::mprotect(reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)), k_page_size, protection), 0);
 }
 
 struct Mapping {
@@ -131,9 +131,9 @@ TEST(ExecutableMemory, IsLookedForAmongSoManyMappingsOnly) {
   EXPECT_TRUE(holds_in_child([] {
     // Neighbours with different protections are not one mapping. The kernel gives lower and lower addresses, or the
     // next ones in one piece.
-    const Addr room = map(PROT_NONE, 2 * k_mappings * k_page);
-    for (std::size_t i = 0; i < k_mappings; ++i) protect(room + 2 * i * k_page, PROT_READ);
-    const Addr last = room + (2 * k_mappings - 1) * k_page;
+    const Addr room = map(PROT_NONE, 2 * k_mappings * k_page_size);
+    for (std::size_t i = 0; i < k_mappings; ++i) protect(room + 2 * i * k_page_size, PROT_READ);
+    const Addr last = room + (2 * k_mappings - 1) * k_page_size;
     protect(last, PROT_READ | PROT_EXEC);
     if (kernel_answers_queries()) {
       EXPECT_EQ(executable(last), true);
@@ -144,7 +144,7 @@ TEST(ExecutableMemory, IsLookedForAmongSoManyMappingsOnly) {
       return reads_so_far() - before;
     }();
     const std::size_t before = reads_so_far();
-    EXPECT_EQ(executable(last - k_page), std::nullopt) << "behind too many others";
+    EXPECT_EQ(executable(last - k_page_size), std::nullopt) << "behind too many others";
     EXPECT_LE(reads_so_far() - before - overhead, k_most_reads);
     EXPECT_EQ(executable(mappings().front().range.begin), mappings().front().executable);
   }));
@@ -200,7 +200,7 @@ TEST(PageAnswers, HoldForOneMomentAndOnePage) {
   for (Addr at = 0; at < Addr{1} << 30; at += Addr{1} << 14) {
     answers.keep(at, now, true);
     EXPECT_TRUE(answers.find(at, now, answer));
-    EXPECT_FALSE(answers.find(at + k_page, now, answer));
+    EXPECT_FALSE(answers.find(at + k_page_size, now, answer));
   }
 }
 

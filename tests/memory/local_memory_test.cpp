@@ -23,7 +23,7 @@
 namespace jitunwind {
 namespace {
 
-constexpr std::size_t k_page = 4096;
+constexpr std::size_t k_local_page = 4096;
 
 Addr addr_of(const void* p) { return reinterpret_cast<std::uintptr_t>(p); }
 
@@ -33,12 +33,12 @@ class Pages {
  public:
   explicit Pages(const char* letters) : count_(std::strlen(letters)) {
     base_ = static_cast<std::byte*>(
-        ::mmap(nullptr, count_ * k_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+        ::mmap(nullptr, count_ * k_local_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     EXPECT_NE(base_, MAP_FAILED);
-    for (std::size_t i = 0; i < count_ * k_page; ++i) base_[i] = static_cast<std::byte>(i * 7 + i / k_page);
+    for (std::size_t i = 0; i < count_ * k_local_page; ++i) base_[i] = static_cast<std::byte>(i * 7 + i / k_local_page);
     for (std::size_t i = 0; i < count_; ++i) protect(i, letters[i]);
   }
-  ~Pages() { ::munmap(base_, count_ * k_page); }
+  ~Pages() { ::munmap(base_, count_ * k_local_page); }
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;
 
@@ -46,16 +46,16 @@ class Pages {
   std::byte* data(std::size_t offset) const { return base_ + offset; }
 
   void protect(std::size_t page, char letter) {
-    std::byte* const p = base_ + page * k_page;
+    std::byte* const p = base_ + page * k_local_page;
     const int protection = letter == 'r'   ? PROT_READ
                            : letter == 'w' ? PROT_READ | PROT_WRITE
                            : letter == 'o' ? PROT_WRITE
                            : letter == 'x' ? PROT_READ | PROT_EXEC
                                            : PROT_NONE;
     if (letter == 'u')
-      EXPECT_EQ(::munmap(p, k_page), 0);
+      EXPECT_EQ(::munmap(p, k_local_page), 0);
     else
-      EXPECT_EQ(::mprotect(p, k_page, protection), 0);
+      EXPECT_EQ(::mprotect(p, k_local_page, protection), 0);
   }
 
  private:
@@ -75,7 +75,8 @@ std::size_t read_by_kernel(Addr at, std::span<std::byte> into) {
   EXPECT_GE(file, 0);
   std::size_t done = 0;
   while (done < into.size() && at + done >= at) {
-    const std::size_t size = std::min<std::size_t>(into.size() - done, k_page - ((at + done) & (k_page - 1)));
+    const std::size_t size =
+        std::min<std::size_t>(into.size() - done, k_local_page - ((at + done) & (k_local_page - 1)));
     // pwrite() is not used: the sanitizers' version of it reads the shadow of `at`, which may not exist.
     if (::syscall(SYS_pwrite64, file, static_cast<std::uintptr_t>(at + done), size, 0L, 0L) != static_cast<long>(size))
       break;
@@ -99,9 +100,9 @@ TEST(LocalMemory, ReadsEverySizeAtEveryAlignment) {
 TEST(LocalMemory, StopsAtTheFirstUnreadablePage) {
   for (const char* letters : {"w-w", "wuw", "ruw", "x-r", "rrr", "www", "-ww", "uww", "ww-", "wow", "oow"}) {
     const Pages pages(letters);
-    for (std::size_t from :
-         {std::size_t{0}, std::size_t{1}, k_page - 8, k_page - 1, k_page, k_page + 1, 2 * k_page - 3}) {
-      std::vector<std::byte> ours(3 * k_page - from);
+    for (std::size_t from : {std::size_t{0}, std::size_t{1}, k_local_page - 8, k_local_page - 1, k_local_page,
+                             k_local_page + 1, 2 * k_local_page - 3}) {
+      std::vector<std::byte> ours(3 * k_local_page - from);
       std::vector<std::byte> kernels(ours.size());
       const std::size_t expected = read_by_kernel(pages.at(from), kernels);
       ASSERT_EQ(read(pages.at(from), ours), expected) << letters << " from " << from;
@@ -113,10 +114,10 @@ TEST(LocalMemory, StopsAtTheFirstUnreadablePage) {
 TEST(LocalMemory, ViewsAllOrNothing) {
   const Pages pages("ww-w");
   const LocalMemory memory;
-  for (std::size_t from :
-       {std::size_t{0}, std::size_t{1}, k_page - 8, k_page, 2 * k_page - 3, 2 * k_page, 3 * k_page}) {
-    for (std::size_t size :
-         {std::size_t{0}, std::size_t{1}, std::size_t{3}, std::size_t{4}, std::size_t{8}, k_page, 2 * k_page}) {
+  for (std::size_t from : {std::size_t{0}, std::size_t{1}, k_local_page - 8, k_local_page, 2 * k_local_page - 3,
+                           2 * k_local_page, 3 * k_local_page}) {
+    for (std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{3}, std::size_t{4}, std::size_t{8},
+                             k_local_page, 2 * k_local_page}) {
       MemoryWindow window;
       std::vector<std::byte> bytes(size);
       const bool readable = read_by_kernel(pages.at(from), bytes) == size;
@@ -131,9 +132,9 @@ TEST(LocalMemory, ViewsAllOrNothing) {
 // A CPU may let loads through where the kernel's tables say write-only (x86 does); then and only then they are read.
 TEST(LocalMemory, WriteOnlyPagesAreWhatTheCpuMakesOfThem) {
   Pages pages("wow");
-  std::vector<std::byte> got(2 * k_page);
+  std::vector<std::byte> got(2 * k_local_page);
   const std::size_t size = read(pages.at(0), got);
-  EXPECT_TRUE(size == k_page || size == 2 * k_page) << size;
+  EXPECT_TRUE(size == k_local_page || size == 2 * k_local_page) << size;
   pages.protect(1, 'w');
   EXPECT_EQ(std::memcmp(got.data(), pages.data(0), size), 0);
 }
@@ -153,15 +154,15 @@ TEST(LocalMemory, ShortReadsOfAFileEndWithTheFile) {
   ASSERT_GE(file, 0);
   ::unlink(name);
   ASSERT_EQ(::ftruncate(file, 100), 0);
-  void* const map = ::mmap(nullptr, 3 * k_page, PROT_READ, MAP_SHARED, file, 0);
+  void* const map = ::mmap(nullptr, 3 * k_local_page, PROT_READ, MAP_SHARED, file, 0);
   ASSERT_NE(map, MAP_FAILED);
-  std::vector<std::byte> into(3 * k_page);
+  std::vector<std::byte> into(3 * k_local_page);
   // The rest of the last page of a file reads as 0; the page behind raises SIGBUS (mmap(2)).
-  EXPECT_EQ(read(addr_of(map), into), k_page);
-  EXPECT_EQ(read(addr_of(map) + k_page, into), 0u);
+  EXPECT_EQ(read(addr_of(map), into), k_local_page);
+  EXPECT_EQ(read(addr_of(map) + k_local_page, into), 0u);
   MemoryWindow window;
   EXPECT_FALSE(LocalMemory().write(addr_of(map), std::span(into).first(8), window));
-  ::munmap(map, 3 * k_page);
+  ::munmap(map, 3 * k_local_page);
   ::close(file);
 }
 
@@ -194,15 +195,16 @@ TEST(LocalMemory, ProvenPagesAreNotProbedAgain) {
   MemoryWindow window;
   std::array<std::byte, 8> word;
   // The stack grows the range in both directions, the pages apart take the four single places.
-  EXPECT_EQ(memory.read(pages.at(5 * k_page), word, window), 8u);
-  EXPECT_EQ(memory.read(pages.at(6 * k_page), word, window), 8u);
-  EXPECT_EQ(memory.read(pages.at(4 * k_page), word, window), 8u);
-  EXPECT_EQ(window.proven, (AddrRange{pages.at(4 * k_page), pages.at(7 * k_page)}));
-  for (std::size_t page : {0u, 2u, 9u, 11u}) EXPECT_EQ(memory.read(pages.at(page * k_page + 100), word, window), 8u);
+  EXPECT_EQ(memory.read(pages.at(5 * k_local_page), word, window), 8u);
+  EXPECT_EQ(memory.read(pages.at(6 * k_local_page), word, window), 8u);
+  EXPECT_EQ(memory.read(pages.at(4 * k_local_page), word, window), 8u);
+  EXPECT_EQ(window.proven, (AddrRange{pages.at(4 * k_local_page), pages.at(7 * k_local_page)}));
   for (std::size_t page : {0u, 2u, 9u, 11u})
-    EXPECT_EQ(std::ranges::count(window.proven_pages, pages.at(page * k_page)), 1) << page;
+    EXPECT_EQ(memory.read(pages.at(page * k_local_page + 100), word, window), 8u);
+  for (std::size_t page : {0u, 2u, 9u, 11u})
+    EXPECT_EQ(std::ranges::count(window.proven_pages, pages.at(page * k_local_page)), 1) << page;
   const MemoryWindow before = window;
-  for (std::size_t page : {0u, 2u, 4u, 5u, 6u, 9u, 11u}) memory.read(pages.at(page * k_page), word, window);
+  for (std::size_t page : {0u, 2u, 4u, 5u, 6u, 9u, 11u}) memory.read(pages.at(page * k_local_page), word, window);
   EXPECT_EQ(window.proven, before.proven);
   EXPECT_EQ(window.proven_pages, before.proven_pages);
   EXPECT_EQ(window.next_page, before.next_page);
@@ -212,9 +214,9 @@ TEST(LocalMemory, ViewsWhatIsReadableFromEndToEnd) {
   const Pages pages("ww-");
   const LocalMemory memory;
   MemoryWindow window;
-  EXPECT_EQ(memory.view(pages.at(100), 2 * k_page - 100, window), pages.data(100));
-  EXPECT_EQ(memory.view(pages.at(100), 2 * k_page - 99, window), nullptr);
-  EXPECT_EQ(memory.view(pages.at(2 * k_page), 1, window), nullptr);
+  EXPECT_EQ(memory.view(pages.at(100), 2 * k_local_page - 100, window), pages.data(100));
+  EXPECT_EQ(memory.view(pages.at(100), 2 * k_local_page - 99, window), nullptr);
+  EXPECT_EQ(memory.view(pages.at(2 * k_local_page), 1, window), nullptr);
   EXPECT_EQ(memory.view(~Addr{0} - 7, 16, window), nullptr);
 }
 
@@ -236,15 +238,15 @@ TEST(LocalMemory, WritesAllOrNothing) {
                                         std::byte{9}, std::byte{10}, std::byte{11}, std::byte{12}};
   for (const char* letters : {"ww", "wr", "rw", "w-", "-w", "wu", "uw", "wx", "rr"}) {
     Pages pages(letters);
-    const Addr at = pages.at(k_page - 6);
+    const Addr at = pages.at(k_local_page - 6);
     MemoryWindow window;
     const bool both = std::strcmp(letters, "ww") == 0;
     EXPECT_EQ(memory.write(at, value, window), both) << letters;
     if (letters[0] == 'w') {
-      EXPECT_EQ(std::memcmp(pages.data(k_page - 6), value.data(), 6) == 0, both) << letters;
+      EXPECT_EQ(std::memcmp(pages.data(k_local_page - 6), value.data(), 6) == 0, both) << letters;
     }
     if (letters[1] == 'w') {
-      EXPECT_EQ(std::memcmp(pages.data(k_page), value.data() + 6, 6) == 0, both) << letters;
+      EXPECT_EQ(std::memcmp(pages.data(k_local_page), value.data() + 6, 6) == 0, both) << letters;
     }
   }
   MemoryWindow window;
@@ -255,11 +257,11 @@ TEST(LocalMemory, WritesAllOrNothing) {
 
 TEST(LocalMemory, ProbingAWriteLeavesThePageAsItIs) {
   Pages pages("ww");
-  std::vector<std::byte> before(pages.data(0), pages.data(0) + 2 * k_page);
+  std::vector<std::byte> before(pages.data(0), pages.data(0) + 2 * k_local_page);
   MemoryWindow window;
   std::array<std::byte, 8> word;
-  std::memcpy(word.data(), pages.data(k_page - 4), word.size());
-  EXPECT_TRUE(LocalMemory().write(pages.at(k_page - 4), word, window));
+  std::memcpy(word.data(), pages.data(k_local_page - 4), word.size());
+  EXPECT_TRUE(LocalMemory().write(pages.at(k_local_page - 4), word, window));
   EXPECT_EQ(std::memcmp(before.data(), pages.data(0), before.size()), 0);
 }
 
@@ -271,7 +273,7 @@ TEST(LocalMemory, KeepsErrnoAndTheSignalMask) {
   ASSERT_EQ(::pthread_sigmask(SIG_BLOCK, nullptr, &before), 0);
   // A page full of ones would block every signal, were the probe's mask taken.
   Pages pages("w");
-  std::memset(pages.data(0), 0xff, k_page);
+  std::memset(pages.data(0), 0xff, k_local_page);
   std::array<std::byte, 8> word;
   MemoryWindow window;
   errno = 4711;
@@ -338,7 +340,7 @@ void read_in_a_sandbox() {
     std::array<std::byte, 8> into;
     MemoryWindow window;
     found += memory.read(pages.at(0), into, window) == into.size() ? 1 : 0;
-    found += memory.read(pages.at(k_page), into, window) != 0 ? 10 : 0;
+    found += memory.read(pages.at(k_local_page), into, window) != 0 ? 10 : 0;
   }
   ::_exit(found);
 }

@@ -10,14 +10,14 @@ namespace {
 using namespace jitunwind;
 using namespace registry_test;
 
-constexpr std::uint64_t k_code = 0x40000000;
+constexpr std::uint64_t k_contract_code = 0x40000000;
 constexpr std::size_t k_page = 4096;
 
 /// A descriptor on its own page.
 struct Descriptor {
   unw_dyn_info_t* info =
       static_cast<unw_dyn_info_t*>(::mmap(nullptr, k_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-  Descriptor() { *info = procedure(k_code, 64); }
+  Descriptor() { *info = procedure(k_contract_code, 64); }
   void be_read_only() const { ::mprotect(info, k_page, PROT_READ); }
   void be_gone() const { ::munmap(info, k_page); }
 };
@@ -26,7 +26,7 @@ struct Descriptor {
 
 TEST(BrokenContracts, OfDescriptorsEndInAFaultOfWriters) {
   const Descriptor descriptor;
-  unw_dyn_info_t other = procedure(k_code + 64, 64);
+  unw_dyn_info_t other = procedure(k_contract_code + 64, 64);
   EXPECT_FAULT({
     descriptor.be_read_only();
     (void)register_procedure(descriptor.info);
@@ -43,7 +43,7 @@ TEST(BrokenContracts, OfDescriptorsEndInAFaultOfWriters) {
 }
 
 TEST(BrokenContracts, WhatWasNeverRegisteredIsRefusedWhateverItHolds) {
-  unw_dyn_info_t never = procedure(k_code, 64);
+  unw_dyn_info_t never = procedure(k_contract_code, 64);
   for (const std::uintptr_t prev : {std::uintptr_t{0}, std::uintptr_t{1}, ~std::uintptr_t{0} / 0xff * 0x41}) {
     never.prev = reinterpret_cast<unw_dyn_info_t*>(prev);
     never.next = reinterpret_cast<unw_dyn_info_t*>(prev);

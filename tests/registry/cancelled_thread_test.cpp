@@ -22,7 +22,7 @@ namespace {
 
 using registry_test::procedure;
 
-constexpr std::uint64_t k_code = 0x41000000;
+constexpr std::uint64_t k_cancelled_code = 0x41000000;
 
 /// A thread with a pending or coming cancellation, which takes effect when the thread asks for it.
 class CancelledThread {
@@ -53,13 +53,13 @@ class CancelledThread {
 
 TEST(CancelledThread, ThatWaitsForALookupGoesOnWaiting) {
   static unw_dyn_info_t info;
-  info = procedure(k_code, 64);
+  info = procedure(k_cancelled_code, 64);
   ASSERT_TRUE(register_procedure(&info));
-  std::optional<ProcedureHold> hold(std::in_place, k_code);
+  std::optional<ProcedureHold> hold(std::in_place, k_cancelled_code);
   ASSERT_EQ(hold->info(), &info);
   std::atomic<bool> is_out{false};
   CancelledThread thread([&] { is_out = static_cast<bool>(cancel_procedure(&info)); });
-  while (registry_test::lookup(k_code)) ::usleep(100);
+  while (registry_test::lookup(k_cancelled_code)) ::usleep(100);
   ::usleep(20'000);  // longer than it spins: it sleeps between its looks
   thread.cancel();
   ::usleep(20'000);

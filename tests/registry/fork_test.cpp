@@ -18,7 +18,7 @@ namespace {
 using namespace jitunwind;
 using namespace registry_test;
 
-constexpr std::uint64_t k_code = 0x40000000;
+constexpr std::uint64_t k_forked_code = 0x40000000;
 
 /// Returns the child's exit status: the number of its first mistake, or 0.
 template <class Work>
@@ -36,26 +36,26 @@ int in_child(Work&& work) {
 // covers: SF10
 TEST(Fork, ChildDoesNotWaitForReadersItDoesNotHave) {
   static unw_dyn_info_t a, b;
-  a = procedure(k_code, 64), b = procedure(k_code + 64, 64);
+  a = procedure(k_forked_code, 64), b = procedure(k_forked_code + 64, 64);
   ASSERT_TRUE(register_procedures(std::array{&a, &b}));
   std::atomic<int> held{0};
   std::atomic<bool> let_go{false};
   std::thread holder([&] {
-    const ProcedureHold hold(k_code);
+    const ProcedureHold hold(k_forked_code);
     held = 1;
     while (!let_go) std::this_thread::yield();
   });
   while (held == 0) std::this_thread::yield();
   {
-    const ProcedureHold own(k_code + 64);
+    const ProcedureHold own(k_forked_code + 64);
     const int wrong = in_child([&] {
-      if (own.info() != &b || lookup(k_code) != &a || listed().size() != 2) return 1;
+      if (own.info() != &b || lookup(k_forked_code) != &a || listed().size() != 2) return 1;
       if (!cancel_procedure(&a)) return 2;  // the parent's other thread holds it
-      if (lookup(k_code) != nullptr) return 3;
+      if (lookup(k_forked_code) != nullptr) return 3;
       if (cancel_procedure(&b)) return 4;  // this thread holds it, in the child as well
       const auto ticket = retire_procedures(std::array{&b});
       if (!ticket || reclaimed(*ticket)) return 5;
-      if (!register_procedure(&a) || lookup(k_code) != &a) return 6;
+      if (!register_procedure(&a) || lookup(k_forked_code) != &a) return 6;
       return 0;
     });
     EXPECT_EQ(wrong, 0);
@@ -69,12 +69,12 @@ TEST(Fork, ChildDoesNotWaitForReadersItDoesNotHave) {
 // A retired batch that a reader of the parent held is reclaimed in the child.
 TEST(Fork, ChildReclaimsWhatOthersHeld) {
   static unw_dyn_info_t a;
-  a = procedure(k_code, 64);
+  a = procedure(k_forked_code, 64);
   ASSERT_TRUE(register_procedure(&a));
   std::atomic<int> held{0};
   std::atomic<bool> let_go{false};
   std::thread holder([&] {
-    const ProcedureHold hold(k_code);
+    const ProcedureHold hold(k_forked_code);
     held = 1;
     while (!let_go) std::this_thread::yield();
   });
@@ -93,7 +93,7 @@ TEST(Fork, ChildReclaimsWhatOthersHeld) {
 TEST(Fork, Stress) {
   static std::array<unw_dyn_info_t, 32> stay;
   for (std::size_t i = 0; i < stay.size(); ++i) {
-    stay[i] = procedure(k_code + 128 * i, 64);
+    stay[i] = procedure(k_forked_code + 128 * i, 64);
     ASSERT_TRUE(register_procedure(&stay[i]));
   }
   std::atomic<bool> stop{false};
@@ -103,10 +103,10 @@ TEST(Fork, Stress) {
     std::array<unw_dyn_info_t*, 8> batch;
     while (!stop) {
       for (std::size_t i = 0; i < mine.size(); ++i) {
-        mine[i] = procedure(k_code + 128 * (random() % 32) + 64, 32);
+        mine[i] = procedure(k_forked_code + 128 * (random() % 32) + 64, 32);
         batch[i] = &mine[i];
         EXPECT_TRUE(register_procedure(batch[i]));
-        (void)lookup(k_code + random() % 4096);
+        (void)lookup(k_forked_code + random() % 4096);
       }
       if (random() % 2 == 0) {
         EXPECT_TRUE(cancel_procedures(batch));
@@ -128,9 +128,9 @@ TEST(Fork, Stress) {
       }
       if (listed().size() > 32 + 3 * 8) return 2;
       if (procedure_list()->generation % 2 != 0) return 3;
-      unw_dyn_info_t more = procedure(k_code + 64, 64);
+      unw_dyn_info_t more = procedure(k_forked_code + 64, 64);
       for (int n = 0; n < 100; ++n) {
-        if (!register_procedure(&more) || lookup(k_code + 70) != &more || !cancel_procedure(&more)) return 4;
+        if (!register_procedure(&more) || lookup(k_forked_code + 70) != &more || !cancel_procedure(&more)) return 4;
       }
       std::array<unw_dyn_info_t*, 32> all;
       for (std::size_t i = 0; i < stay.size(); ++i) all[i] = &stay[i];

@@ -19,7 +19,7 @@ namespace {
 using namespace jitunwind;
 using namespace registry_test;
 
-constexpr std::uint64_t k_code = 0x20000000;
+constexpr std::uint64_t k_written_code = 0x20000000;
 
 /// Keeps the first mistake; handlers must not allocate.
 struct Verdict {
@@ -44,7 +44,7 @@ struct Watched {
 struct Scene {
   std::array<Watched, 24> watched{};
   std::size_t count = 0;
-  unw_dyn_info_t spare = procedure(k_code + 0x5000, 32);
+  unw_dyn_info_t spare = procedure(k_written_code + 0x5000, 32);
   std::size_t lookups = 0;
   std::size_t visits = 0;
   std::size_t refused = 0;
@@ -138,7 +138,7 @@ class InterruptedWriter : public testing::Test {
 
 // covers: SF08
 TEST_F(InterruptedWriter, LookupsAreRightAtEveryInstruction) {
-  const std::uint64_t c = k_code;
+  const std::uint64_t c = k_written_code;
   unw_dyn_info_t below = procedure(c, 0x40), stays = procedure(c + 0x40, 0x40), above = procedure(c + 0x80, 0x40);
   unw_dyn_info_t old = procedure(c + 0xc0, 0x80);     // two cells
   unw_dyn_info_t fresh = procedure(c + 0xc0, 0x80);   // over it
@@ -213,7 +213,7 @@ TEST(InterruptedMarks, HaveTheirRowOrNoneAtEveryInstruction) {
     Verdict verdict;
     void look_up() noexcept {
       MemoryWindow window;
-      Lookup lookup(registered.space(), CodeAddress::interrupted(k_code + 5), window);
+      Lookup lookup(registered.space(), CodeAddress::interrupted(k_written_code + 5), window);
       FrameRow row;
       const Found found = registered.space().find_row(lookup, row);
       if (!found || !*found) return verdict.expect(found.has_value(), "error"), void(++without);
@@ -228,7 +228,7 @@ TEST(InterruptedMarks, HaveTheirRowOrNoneAtEveryInstruction) {
                 using namespace x86_64;
                 Marks marks;
                 marks.push({0, 1}, rbx).allocate({1, 5}, 32).deallocate({-6, -2}, 32).pop({-2, -1}, rbx);
-                auto live = register_code(marks, {.start = k_code, .size = 64, .name = "marked"});
+                auto live = register_code(marks, {.start = k_written_code, .size = 64, .name = "marked"});
                 if (live) (void)live->cancel();
               });
   EXPECT_EQ(rows.verdict.text, nullptr) << rows.verdict.text << " " << rows.verdict.detail;
@@ -250,7 +250,7 @@ struct Disturbance {
   void replace() noexcept {
     if (current + 1 == infos.size()) return;
     constexpr std::array<std::uint64_t, 3> k_sizes{16, 300, 16};
-    infos[current + 1] = procedure(k_code, k_sizes[current % 3]);
+    infos[current + 1] = procedure(k_written_code, k_sizes[current % 3]);
     verdict.expect(register_procedure(&infos[current + 1]).has_value(), "register in a handler", current);
     const auto ticket = retire_procedures(std::array{&infos[current]});
     verdict.expect(ticket.has_value(), "retire in a handler", current);
@@ -262,14 +262,14 @@ struct Disturbance {
 TEST(InterruptedLookup, EndsThoughEveryInstructionIsDisturbed) {
   EveryInstruction every;
   Disturbance disturbance(100'000);
-  disturbance.infos[0] = procedure(k_code, 16);
+  disturbance.infos[0] = procedure(k_written_code, 16);
   ASSERT_TRUE(register_procedure(&disturbance.infos[0]));
   std::size_t longest = 0, lookups = 0;
   for (; lookups < 20; ++lookups) {
     const std::size_t oldest = disturbance.current;
     std::optional<ProcedureHold> hold;
     const std::size_t instructions = every.run([](void* d) { static_cast<Disturbance*>(d)->replace(); }, &disturbance,
-                                               [&] { hold.emplace(k_code + 3); });
+                                               [&] { hold.emplace(k_written_code + 3); });
     ASSERT_EQ(disturbance.verdict.text, nullptr) << disturbance.verdict.text << disturbance.verdict.detail;
     ASSERT_NE(hold->info(), nullptr) << "lookup " << lookups;
     const auto found = static_cast<std::size_t>(hold->info() - disturbance.infos.data());
@@ -291,20 +291,20 @@ TEST(InterruptedLookup, EndsThoughMemoryIsGivenBackBehindEveryInstruction) {
     std::uint64_t moves = 0;
     Verdict verdict;
     void move() noexcept {
-      unw_dyn_info_t info = procedure(k_code + ((1 + moves++ % 600) << 21), 16);
+      unw_dyn_info_t info = procedure(k_written_code + ((1 + moves++ % 600) << 21), 16);
       verdict.expect(register_procedure(&info) && cancel_procedure(&info), "move in a handler", moves);
     }
   };
   EveryInstruction every;
   MovingAbout moving;
-  unw_dyn_info_t stays = procedure(k_code, 16);
+  unw_dyn_info_t stays = procedure(k_written_code, 16);
   ASSERT_TRUE(register_procedure(&stays));
-  for (const std::uint64_t pc : {k_code + 3, k_code + 0x1000}) {
+  for (const std::uint64_t pc : {k_written_code + 3, k_written_code + 0x1000}) {
     std::optional<ProcedureHold> hold;
     const std::size_t instructions =
         every.run([](void* m) { static_cast<MovingAbout*>(m)->move(); }, &moving, [&] { hold.emplace(pc); });
     ASSERT_EQ(moving.verdict.text, nullptr) << moving.verdict.text << moving.verdict.detail;
-    EXPECT_EQ(hold->info(), pc == k_code + 3 ? &stays : nullptr);
+    EXPECT_EQ(hold->info(), pc == k_written_code + 3 ? &stays : nullptr);
     std::printf("%zu instructions\n", instructions);
     EXPECT_LT(instructions, 5000u);
   }
@@ -376,7 +376,7 @@ struct Collection {
   Verdict verdict;
 
   Collection() {
-    for (std::size_t i = 0; i <= 2 * k_side; ++i) infos.push_back(procedure(k_code + 0x40 * i, 0x40));
+    for (std::size_t i = 0; i <= 2 * k_side; ++i) infos.push_back(procedure(k_written_code + 0x40 * i, 0x40));
   }
 
   void retire() {
@@ -449,8 +449,9 @@ std::size_t collect_from(const Scenario& scenario, std::size_t first, std::size_
 }
 
 TEST(SuspendedWriter, RetireWorksWhereverItStands) {
-  static unw_dyn_info_t elsewhere = procedure(k_code + 0x100000, 0x200);
-  static std::array<unw_dyn_info_t, 2> more{procedure(k_code + 0x200000, 16), procedure(k_code + 0x200010, 16)};
+  static unw_dyn_info_t elsewhere = procedure(k_written_code + 0x100000, 0x200);
+  static std::array<unw_dyn_info_t, 2> more{procedure(k_written_code + 0x200000, 16),
+                                            procedure(k_written_code + 0x200010, 16)};
   constexpr auto k_side = Collection::k_side;
   const std::array scenarios{
       Scenario{"register, refused", true, k_side, [](unw_dyn_info_t* busy) { (void)register_procedure(busy); }},

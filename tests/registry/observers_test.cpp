@@ -20,7 +20,7 @@ using namespace jitunwind;
 using namespace registry_test;
 using namespace std::chrono_literals;
 
-constexpr std::uint64_t k_code = 0x50000000;
+constexpr std::uint64_t k_observed_code = 0x50000000;
 
 /// Keeps the reports as any adapter would, and reads each descriptor under a hold.
 class Mirror final : public RegistryObserver {
@@ -70,7 +70,7 @@ class Mirror final : public RegistryObserver {
 };
 
 unw_dyn_info_t numbered(std::uint64_t number) {
-  unw_dyn_info_t info = procedure(k_code + 64 * number, 64);
+  unw_dyn_info_t info = procedure(k_observed_code + 64 * number, 64);
   info.gp = number;
   return info;
 }

@@ -169,21 +169,21 @@ void come_and_go(std::uint64_t start) {
 
 // A procedure that was registered and cancelled in between may have been the answer.
 TEST(RegistryMemory, NoInsertionIsForgottenWithTheMemoryItWasIn) {
-  constexpr std::uint64_t k_code = 0x7'0000'0000;
-  come_and_go(k_code + (std::uint64_t{1} << 40));  // its class is in use
+  constexpr std::uint64_t k_memory_code = 0x7'0000'0000;
+  come_and_go(k_memory_code + (std::uint64_t{1} << 40));  // its class is in use
   ProcedureIndex::Snapshot without_memory;
-  EXPECT_EQ(procedure_index.find(k_code, without_memory).kind, ProcedureIndex::Answer::Kind::none);
-  EXPECT_TRUE(procedure_index.unchanged(k_code, without_memory));
-  come_and_go(k_code);
+  EXPECT_EQ(procedure_index.find(k_memory_code, without_memory).kind, ProcedureIndex::Answer::Kind::none);
+  EXPECT_TRUE(procedure_index.unchanged(k_memory_code, without_memory));
+  come_and_go(k_memory_code);
   ProcedureIndex::Snapshot with_memory;
-  EXPECT_EQ(procedure_index.find(k_code, with_memory).kind, ProcedureIndex::Answer::Kind::none);
-  EXPECT_TRUE(procedure_index.unchanged(k_code, with_memory));
-  EXPECT_FALSE(procedure_index.unchanged(k_code, without_memory));
-  for (std::uint64_t i = 1; i < 2000; ++i) come_and_go(k_code + (i << 21));
-  EXPECT_FALSE(procedure_index.unchanged(k_code, without_memory));
-  EXPECT_FALSE(procedure_index.unchanged(k_code, with_memory));
+  EXPECT_EQ(procedure_index.find(k_memory_code, with_memory).kind, ProcedureIndex::Answer::Kind::none);
+  EXPECT_TRUE(procedure_index.unchanged(k_memory_code, with_memory));
+  EXPECT_FALSE(procedure_index.unchanged(k_memory_code, without_memory));
+  for (std::uint64_t i = 1; i < 2000; ++i) come_and_go(k_memory_code + (i << 21));
+  EXPECT_FALSE(procedure_index.unchanged(k_memory_code, without_memory));
+  EXPECT_FALSE(procedure_index.unchanged(k_memory_code, with_memory));
   ProcedureIndex::Snapshot now;
-  (void)procedure_index.find(k_code, now);
+  (void)procedure_index.find(k_memory_code, now);
   EXPECT_EQ(now.cells[0], nullptr) << "its memory was given back";
 }
 

@@ -29,7 +29,7 @@ using namespace jitunwind;
 using namespace registry_test;
 using namespace std::chrono_literals;
 
-constexpr std::uint64_t k_code = 0x30000000;
+constexpr std::uint64_t k_owned_code = 0x30000000;
 
 /// Room for holds that are never destroyed, in a frame of its own.
 struct Forgotten {
@@ -38,12 +38,12 @@ struct Forgotten {
 };
 
 TEST(RegistryOwners, OwnerThatExitedIsWrittenOff) {
-  unw_dyn_info_t a = procedure(k_code, 64);
+  unw_dyn_info_t a = procedure(k_owned_code, 64);
   for (const bool retire : {false, true}) {
     ASSERT_TRUE(register_procedure(&a));
     std::thread([&] {
       Forgotten forgotten;
-      EXPECT_EQ(forgotten.hold(k_code), &a);
+      EXPECT_EQ(forgotten.hold(k_owned_code), &a);
     }).join();
     if (retire) {
       const auto ticket = retire_procedures(std::array{&a});
@@ -70,13 +70,13 @@ void in_borrowing_child(std::function<void()> work) {
 }
 
 TEST(RegistryOwners, ThreadWhoseFirstLookupWasMadeInAVforkChildIsWaitedFor) {
-  unw_dyn_info_t a = procedure(k_code, 64);
+  unw_dyn_info_t a = procedure(k_owned_code, 64);
   ASSERT_TRUE(register_procedure(&a));
   Flag held, let_go;
   std::atomic<bool> done{false};
   std::thread reader([&] {
-    in_borrowing_child([] { (void)lookup(k_code); });
-    const ProcedureHold hold(k_code);
+    in_borrowing_child([] { (void)lookup(k_owned_code); });
+    const ProcedureHold hold(k_owned_code);
     held.raise();
     let_go.wait();
     done = true;
@@ -93,9 +93,9 @@ TEST(RegistryOwners, ThreadWhoseFirstLookupWasMadeInAVforkChildIsWaitedFor) {
 
 // The child shares the memory, but none of these threads belongs to its process.
 TEST(RegistryOwners, VforkChildWaitsForTheThreadsOfItsParent) {
-  unw_dyn_info_t a = procedure(k_code, 64);
+  unw_dyn_info_t a = procedure(k_owned_code, 64);
   ASSERT_TRUE(register_procedure(&a));
-  Holder holder(k_code);
+  Holder holder(k_owned_code);
   Background child([&] {
     in_borrowing_child([&] {
       EXPECT_EQ(error_of(cancel_procedure(&a)), "");
@@ -110,11 +110,11 @@ TEST(RegistryOwners, VforkChildTakesNoSlotFromTheThreadsOfItsParent) {
   std::array<unw_dyn_info_t, 80> procedures;  // more than there are slots that were used and are free
   std::vector<std::unique_ptr<Holder>> holders;
   for (std::size_t i = 0; i < procedures.size(); ++i) {
-    procedures[i] = procedure(k_code + 64 * i, 64);
+    procedures[i] = procedure(k_owned_code + 64 * i, 64);
     ASSERT_TRUE(register_procedure(&procedures[i]));
     holders.push_back(std::make_unique<Holder>(procedures[i].start_ip));
   }
-  std::thread([] { in_borrowing_child([] { EXPECT_NE(lookup(k_code), nullptr); }); }).join();
+  std::thread([] { in_borrowing_child([] { EXPECT_NE(lookup(k_owned_code), nullptr); }); }).join();
   std::vector<RetireTicket> tickets;
   for (unw_dyn_info_t& info : procedures) {
     tickets.push_back(*retire_procedures(std::array{&info}));
@@ -129,7 +129,7 @@ std::atomic<const unw_dyn_info_t*> held_in_handler{nullptr};
 
 __attribute__((noinline)) void hold_and_jump(int) {
   Forgotten forgotten;
-  held_in_handler = forgotten.hold(k_code);
+  held_in_handler = forgotten.hold(k_owned_code);
   siglongjmp(jump_target, 1);
 }
 
@@ -168,7 +168,7 @@ class HeapSignalStack {
 
 TEST(RegistryOwners, ThreadThatJumpedOutCancelsItself) {
   for (const bool on_stack_of_its_own : {false, true}) {
-    unw_dyn_info_t a = procedure(k_code, 64);
+    unw_dyn_info_t a = procedure(k_owned_code, 64);
     const HeapSignalStack stack;
     ASSERT_TRUE(register_procedure(&a));
     hold_in_handler_and_jump_out(on_stack_of_its_own);
@@ -189,7 +189,7 @@ std::byte* low_memory(std::size_t size) {
   return memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory);
 }
 
-constexpr std::uint64_t k_other_code = k_code + 4096;
+constexpr std::uint64_t k_other_code = k_owned_code + 4096;
 
 void look_up_elsewhere(int) {
   jitunwind::with_room([] { held_in_handler = lookup(k_other_code); });
@@ -213,7 +213,7 @@ void* hold_under_a_handler(void* argument) {
   action.sa_handler = look_up_elsewhere;
   action.sa_flags = SA_ONSTACK;
   sigaction(SIGUSR1, &action, nullptr);
-  const jitunwind::ProcedureHold hold(k_code);
+  const jitunwind::ProcedureHold hold(k_owned_code);
   raise(SIGUSR1);
   thread.has_returned.raise();
   thread.let_go.wait();
@@ -222,7 +222,7 @@ void* hold_under_a_handler(void* argument) {
 
 // SP in the handler is above the hold, and nothing on that stack refers to what was interrupted.
 TEST(RegistryOwners, HoldIsKeptUnderAHandlerThatWorksOnAnotherStack) {
-  unw_dyn_info_t a = procedure(k_code, 64), b = procedure(k_other_code, 64);
+  unw_dyn_info_t a = procedure(k_owned_code, 64), b = procedure(k_other_code, 64);
   ASSERT_TRUE(register_procedure(&a));
   ASSERT_TRUE(register_procedure(&b));
   HoldingThread holding;
@@ -245,7 +245,7 @@ TEST(RegistryOwners, HoldIsKeptUnderAHandlerThatWorksOnAnotherStack) {
 // The hold that was jumped over is not taken for one on the procedure that gets its node next, although that one is
 // retired from a deeper frame.
 TEST(RegistryOwners, HoldThatWasJumpedOverDoesNotComeBack) {
-  unw_dyn_info_t a = procedure(k_code, 64);
+  unw_dyn_info_t a = procedure(k_owned_code, 64);
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(register_procedure(&a));
     hold_in_handler_and_jump_out(false);
@@ -264,7 +264,7 @@ TEST(RegistryOwners, HoldThatWasJumpedOverDoesNotComeBack) {
   }
 }
 
-/// A thread that jumps out of a handler with a hold on k_code, looks `then` up if it is not 0, and blocks.
+/// A thread that jumps out of a handler with a hold on k_owned_code, looks `then` up if it is not 0, and blocks.
 class JumpedOut {
  public:
   JumpedOut(bool on_stack_of_its_own, std::uint64_t then)
@@ -289,11 +289,11 @@ class JumpedOut {
 };
 
 TEST(RegistryOwners, ThreadThatJumpedOutIsRecognisedWhenItLooksUpAgain) {
-  unw_dyn_info_t a = procedure(k_code, 64), b = procedure(k_code + 64, 64);
+  unw_dyn_info_t a = procedure(k_owned_code, 64), b = procedure(k_owned_code + 64, 64);
   ASSERT_TRUE(register_procedure(&b));
   for (const bool on_stack_of_its_own : {false, true}) {
     ASSERT_TRUE(register_procedure(&a));
-    JumpedOut thread(on_stack_of_its_own, k_code + 64);
+    JumpedOut thread(on_stack_of_its_own, k_owned_code + 64);
     Background cancel([&] { EXPECT_EQ(error_of(cancel_procedure(&a)), ""); });
     EXPECT_TRUE(cancel.through_within(10s)) << on_stack_of_its_own;
     thread.exit();
@@ -302,7 +302,7 @@ TEST(RegistryOwners, ThreadThatJumpedOutIsRecognisedWhenItLooksUpAgain) {
 }
 
 TEST(RegistryOwners, ThreadThatJumpedOutAndBlocksIsWrittenOff) {
-  unw_dyn_info_t a = procedure(k_code, 64);
+  unw_dyn_info_t a = procedure(k_owned_code, 64);
   ASSERT_TRUE(register_procedure(&a));
   JumpedOut thread(false, 0);
   Background cancel([&] { EXPECT_EQ(error_of(cancel_procedure(&a)), ""); });
@@ -311,7 +311,7 @@ TEST(RegistryOwners, ThreadThatJumpedOutAndBlocksIsWrittenOff) {
 }
 
 TEST(RegistryOwners, ThreadThatJumpedOffItsSignalStackIsWrittenOffWhenItExits) {
-  unw_dyn_info_t a = procedure(k_code, 64);
+  unw_dyn_info_t a = procedure(k_owned_code, 64);
   ASSERT_TRUE(register_procedure(&a));
   JumpedOut thread(true, 0);
   Background cancel([&] { EXPECT_EQ(error_of(cancel_procedure(&a)), ""); });
@@ -327,7 +327,7 @@ std::atomic<bool> handler_may_return{false};
 std::atomic<const unw_dyn_info_t*> found_by_handler{nullptr};
 
 void look_up_and_wait(int) {
-  found_by_handler = lookup(k_code + 64);
+  found_by_handler = lookup(k_owned_code + 64);
   handler_entered = true;
   handler_entered.notify_all();
   // Blocks in the kernel, on this stack.
@@ -337,9 +337,9 @@ void look_up_and_wait(int) {
   }
 }
 
-/// A thread on one of our stacks holds k_code and is then interrupted by a handler on another one of them.
+/// A thread on one of our stacks holds k_owned_code and is then interrupted by a handler on another one of them.
 void hold_below_handler(std::byte* stack, std::byte* signal_stack, std::size_t size) {
-  unw_dyn_info_t a = procedure(k_code, 64), b = procedure(k_code + 64, 64);
+  unw_dyn_info_t a = procedure(k_owned_code, 64), b = procedure(k_owned_code + 64, 64);
   ASSERT_TRUE(register_procedures(std::array{&a, &b}));
   handler_entered = handler_may_return = false;
   struct Shared {
@@ -359,7 +359,7 @@ void hold_below_handler(std::byte* stack, std::byte* signal_stack, std::size_t s
     action.sa_handler = look_up_and_wait;
     action.sa_flags = SA_ONSTACK;
     sigaction(SIGUSR2, &action, nullptr);
-    const ProcedureHold hold(k_code);
+    const ProcedureHold hold(k_owned_code);
     s.held.raise();
     raise(SIGUSR2);
     s.still = hold.info();
@@ -392,7 +392,7 @@ TEST(RegistryOwners, HoldBelowAHandlerOnAnotherStackIsAlive) {
 
 // The handler's stack is a variable of the thread's own function: it is in the same stack, above the hold.
 TEST(RegistryOwners, HoldBelowAHandlerOnAStackWithinTheStackIsAlive) {
-  unw_dyn_info_t a = procedure(k_code, 64), b = procedure(k_code + 64, 64);
+  unw_dyn_info_t a = procedure(k_owned_code, 64), b = procedure(k_owned_code + 64, 64);
   ASSERT_TRUE(register_procedures(std::array{&a, &b}));
   handler_entered = handler_may_return = false;
   std::thread thread([&] {
@@ -403,7 +403,7 @@ TEST(RegistryOwners, HoldBelowAHandlerOnAStackWithinTheStackIsAlive) {
     action.sa_flags = SA_ONSTACK;
     sigaction(SIGUSR2, &action, nullptr);
     const auto inner = [&]() __attribute__((noinline)) {
-      const ProcedureHold hold(k_code);
+      const ProcedureHold hold(k_owned_code);
       raise(SIGUSR2);
       EXPECT_EQ(hold.info(), &a);
     };

@@ -22,7 +22,7 @@ using namespace jitunwind;
 using namespace registry_test;
 using namespace std::chrono_literals;
 
-constexpr std::uint64_t k_code = 0x30000000;
+constexpr std::uint64_t k_threads_code = 0x30000000;
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr auto k_churn_time = 1500ms;
@@ -49,16 +49,16 @@ TEST(RegistryThreads, ReplacedProcedureIsNeverMissingAndNeverOld) {
   constexpr std::array<std::uint64_t, 5> k_sizes{16, 200, 2000, 16, 16};
   std::atomic<std::uint64_t> published{0};
   std::atomic<bool> stop{false};
-  auto current = make(k_code, 16, 0);
+  auto current = make(k_threads_code, 16, 0);
   ASSERT_TRUE(register_procedure(current.get()));
   std::atomic<std::uint64_t> lookups{0}, wrong{0};
   const auto read = [&] {
     std::uint64_t n = 0;
     for (; !stop.load(std::memory_order_relaxed); ++n) {
       const std::uint64_t oldest = published.load();
-      const ProcedureHold hold(k_code + 3);
+      const ProcedureHold hold(k_threads_code + 3);
       const bool right = hold.info() != nullptr && hold.info()->gp >= oldest &&
-                         hold.info()->gp <= published.load() + 1 && hold.info()->start_ip == k_code;
+                         hold.info()->gp <= published.load() + 1 && hold.info()->start_ip == k_threads_code;
       if (!right) ++wrong;
     }
     lookups += n;
@@ -68,7 +68,7 @@ TEST(RegistryThreads, ReplacedProcedureIsNeverMissingAndNeverOld) {
   for (const auto end = std::chrono::steady_clock::now() + k_churn_time; std::chrono::steady_clock::now() < end;) {
     for (int i = 0; i < 20; ++i) {
       ++number;
-      auto next = make(k_code, k_sizes[static_cast<std::size_t>(number % k_sizes.size())], number);
+      auto next = make(k_threads_code, k_sizes[static_cast<std::size_t>(number % k_sizes.size())], number);
       ASSERT_TRUE(register_procedure(next.get()));
       published.store(number);
       ASSERT_TRUE(cancel_procedure(current.get()));
@@ -87,7 +87,7 @@ TEST(RegistryThreads, ReplacedProcedureIsNeverMissingAndNeverOld) {
 // Procedures that stay are always found while neighbours in the same cells, and procedures over them, come and go.
 TEST(RegistryThreads, WhatStaysIsAlwaysFound) {
   std::vector<unw_dyn_info_t> stay;
-  for (std::uint64_t i = 0; i < 64; ++i) stay.push_back(procedure(k_code + 256 * i, 64));
+  for (std::uint64_t i = 0; i < 64; ++i) stay.push_back(procedure(k_threads_code + 256 * i, 64));
   for (auto& info : stay) ASSERT_TRUE(register_procedure(&info));
   std::atomic<bool> stop{false};
   std::atomic<std::uint64_t> wrong{0}, lookups{0}, changes{0};
@@ -96,7 +96,7 @@ TEST(RegistryThreads, WhatStaysIsAlwaysFound) {
     while (!stop.load(std::memory_order_relaxed)) {
       std::vector<std::unique_ptr<unw_dyn_info_t>> mine;
       for (int i = 0; i < 16; ++i) {
-        mine.push_back(make(k_code + 256 * (random() % 64) + 64 + random() % 64, 1 + random() % 128, ~0ull));
+        mine.push_back(make(k_threads_code + 256 * (random() % 64) + 64 + random() % 64, 1 + random() % 128, ~0ull));
         ASSERT_TRUE(register_procedure(mine.back().get()));
       }
       std::vector<unw_dyn_info_t*> batch;
@@ -117,8 +117,8 @@ TEST(RegistryThreads, WhatStaysIsAlwaysFound) {
     std::uint64_t n = 0;
     for (; !stop.load(std::memory_order_relaxed); ++n) {
       const auto i = static_cast<std::size_t>(random() % 64);
-      if (lookup(k_code + 256 * i + random() % 64) != &stay[i]) ++wrong;
-      const ProcedureHold other(k_code + 256 * i + 64 + random() % 192);
+      if (lookup(k_threads_code + 256 * i + random() % 64) != &stay[i]) ++wrong;
+      const ProcedureHold other(k_threads_code + 256 * i + 64 + random() % 192);
       if (other.info() != nullptr && other.info()->gp != ~0ull) ++wrong;
     }
     lookups += 2 * n;
@@ -135,16 +135,17 @@ TEST(RegistryThreads, WhatStaysIsAlwaysFound) {
 }
 
 TEST(RegistryThreads, CancelWaitsForHoldersOfItsProcedureAndForNobodyElse) {
-  unw_dyn_info_t a = procedure(k_code, 64), b = procedure(k_code + 64, 64), c = procedure(k_code + 128, 64);
+  unw_dyn_info_t a = procedure(k_threads_code, 64), b = procedure(k_threads_code + 64, 64),
+                 c = procedure(k_threads_code + 128, 64);
   ASSERT_TRUE(register_procedures(std::array{&a, &b, &c}));
-  Holder holds_a(k_code), also_a(k_code + 1), holds_b(k_code + 64);
+  Holder holds_a(k_threads_code), also_a(k_threads_code + 1), holds_b(k_threads_code + 64);
   ASSERT_EQ(holds_a.info(), &a);
   ASSERT_EQ(holds_b.info(), &b);
   ASSERT_TRUE(cancel_procedure(&c)) << "nobody holds it";
   {
     Background cancel_a([&] { EXPECT_TRUE(cancel_procedure(&a)); });
     EXPECT_FALSE(cancel_a.through_within(100ms));
-    EXPECT_EQ(lookup(k_code), nullptr) << "gone for new lookups while cancel waits";
+    EXPECT_EQ(lookup(k_threads_code), nullptr) << "gone for new lookups while cancel waits";
     ASSERT_TRUE(register_procedure(&c)) << "writers are not held up by one that waits";
     ASSERT_TRUE(cancel_procedure(&c));
     holds_a.let_go();
@@ -162,9 +163,9 @@ TEST(RegistryThreads, CancelWaitsForHoldersOfItsProcedureAndForNobodyElse) {
 }
 
 TEST(RegistryThreads, RetireDoesNotWaitAndReclaimsLater) {
-  unw_dyn_info_t a = procedure(k_code, 64), b = procedure(k_code + 64, 64);
+  unw_dyn_info_t a = procedure(k_threads_code, 64), b = procedure(k_threads_code + 64, 64);
   ASSERT_TRUE(register_procedures(std::array{&a, &b}));
-  Holder holds_b(k_code + 64);
+  Holder holds_b(k_threads_code + 64);
   std::atomic<int> calls{0};
   const auto count = [](void* n) { ++*static_cast<std::atomic<int>*>(n); };
   const auto free_one = retire_procedures(std::array{&a}, count, &calls);
@@ -173,7 +174,7 @@ TEST(RegistryThreads, RetireDoesNotWaitAndReclaimsLater) {
   EXPECT_FALSE(reclaimed(*held_one));
   EXPECT_TRUE(reclaimed(*free_one)) << "batches do not wait for each other";
   EXPECT_EQ(calls, 1);
-  EXPECT_EQ(lookup(k_code + 64), nullptr);
+  EXPECT_EQ(lookup(k_threads_code + 64), nullptr);
   holds_b.let_go();
   EXPECT_TRUE(reclaimed(*held_one));
   EXPECT_EQ(calls, 2);
@@ -181,10 +182,10 @@ TEST(RegistryThreads, RetireDoesNotWaitAndReclaimsLater) {
 
 // Far more threads than the first block of slots has.
 TEST(RegistryThreads, MoreThreadsThanSlots) {
-  unw_dyn_info_t a = procedure(k_code, 64), b = procedure(k_code + 64, 64);
+  unw_dyn_info_t a = procedure(k_threads_code, 64), b = procedure(k_threads_code + 64, 64);
   ASSERT_TRUE(register_procedures(std::array{&a, &b}));
   std::vector<std::unique_ptr<Holder>> holders;
-  for (int i = 0; i < 300; ++i) holders.push_back(std::make_unique<Holder>(k_code));
+  for (int i = 0; i < 300; ++i) holders.push_back(std::make_unique<Holder>(k_threads_code));
   for (auto& holder : holders) EXPECT_EQ(holder->info(), &a);
   ASSERT_TRUE(cancel_procedure(&b));
   Background cancel_a([&] { EXPECT_TRUE(cancel_procedure(&a)); });
@@ -195,10 +196,10 @@ TEST(RegistryThreads, MoreThreadsThanSlots) {
 
 // Threads that come and go do not use up slots.
 TEST(RegistryThreads, SlotsOfExitedThreadsAreUsedAgain) {
-  unw_dyn_info_t a = procedure(k_code, 64);
+  unw_dyn_info_t a = procedure(k_threads_code, 64);
   ASSERT_TRUE(register_procedure(&a));
   for (std::size_t i = 0; i < jitunwind::test::repetitions(3000); ++i) {
-    std::thread([&] { EXPECT_EQ(lookup(k_code), &a); }).join();
+    std::thread([&] { EXPECT_EQ(lookup(k_threads_code), &a); }).join();
   }
   ASSERT_TRUE(cancel_procedure(&a));
 }
@@ -281,7 +282,7 @@ TEST(RegistryThreads, RetireOfTenThousandBesideStoppedReaders) {
 
 // A cancel from another thread waits for exactly the reader that holds the procedure.
 TEST(RegistryThreads, CancelBesideAStoppedReader) {
-  unw_dyn_info_t a = procedure(k_code, 64), b = procedure(k_code + 64, 64);
+  unw_dyn_info_t a = procedure(k_threads_code, 64), b = procedure(k_threads_code + 64, 64);
   ASSERT_TRUE(register_procedures(std::array{&a, &b}));
   struct sigaction action {
   }, before{};
@@ -289,9 +290,9 @@ TEST(RegistryThreads, CancelBesideAStoppedReader) {
   sigaction(SIGUSR1, &action, &before);
   resume_readers = false;
   std::thread reader([&] {
-    const ProcedureHold hold(k_code);
+    const ProcedureHold hold(k_threads_code);
     raise(SIGUSR1);
-    EXPECT_EQ(hold.info()->start_ip, k_code);
+    EXPECT_EQ(hold.info()->start_ip, k_threads_code);
   });
   while (stopped_readers != 1) std::this_thread::yield();
   EXPECT_TRUE(cancel_procedure(&b));
@@ -305,11 +306,11 @@ TEST(RegistryThreads, CancelBesideAStoppedReader) {
 
 // Profiling signals at a high rate, whose handlers look up, beside writers and lookups on the same thread.
 std::atomic<std::uint64_t> handler_lookups{0}, handler_wrong{0};
-unw_dyn_info_t profiled = procedure(k_code, 64);
+unw_dyn_info_t profiled = procedure(k_threads_code, 64);
 
 void profile(int) {
   ++handler_lookups;
-  if (lookup(k_code + 5) != &profiled) ++handler_wrong;
+  if (lookup(k_threads_code + 5) != &profiled) ++handler_wrong;
 }
 
 TEST(RegistryThreads, HandlersLookUpInTheMidstOfEverything) {
@@ -325,11 +326,11 @@ TEST(RegistryThreads, HandlersLookUpInTheMidstOfEverything) {
     while (!stop) {
       const Status registered = register_procedure(&mine);
       EXPECT_TRUE(registered);
-      EXPECT_EQ(lookup(k_code + 1), &profiled);
+      EXPECT_EQ(lookup(k_threads_code + 1), &profiled);
       EXPECT_TRUE(cancel_procedure(&mine));
     }
   };
-  std::thread a(work, k_code + 64), b(work, k_code + 128);
+  std::thread a(work, k_threads_code + 64), b(work, k_threads_code + 128);
   // A busy machine handles few of the signals, so the test runs until there are enough.
   const auto end = std::chrono::steady_clock::now() + k_churn_time;
   const auto at_last = end + 60s;

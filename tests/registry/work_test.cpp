@@ -16,7 +16,7 @@ namespace {
 using namespace jitunwind;
 using namespace registry_test;
 
-constexpr std::uint64_t k_code = 0x30000000, k_apart = 64;
+constexpr std::uint64_t k_work_code = 0x30000000, k_apart = 64;
 
 struct Work {
   std::size_t add, find, find_none, take_out;
@@ -32,14 +32,14 @@ std::size_t median(std::vector<std::size_t>& counts) {
 /// Measures the work on procedures anywhere between `others` registered ones.
 Work work_beside(std::size_t others) {
   std::vector<unw_dyn_info_t> pool;
-  for (std::size_t i = 0; i < others; ++i) pool.push_back(procedure(k_code + k_apart * i, k_apart / 2));
+  for (std::size_t i = 0; i < others; ++i) pool.push_back(procedure(k_work_code + k_apart * i, k_apart / 2));
   for (auto& info : pool) EXPECT_TRUE(register_procedure(&info));
   std::mt19937_64 random(5);
   EveryInstruction counted;
   const auto count = [&](auto&& code) { return counted.run([](void*) {}, nullptr, code); };
   std::vector<std::size_t> add, find, find_none, take_out;
   for (int i = 0; i < 31; ++i) {
-    const std::uint64_t place = k_code + k_apart * (random() % others) + k_apart / 2;
+    const std::uint64_t place = k_work_code + k_apart * (random() % others) + k_apart / 2;
     unw_dyn_info_t info = procedure(place, k_apart / 4);
     bool added = false, gone = false;
     const unw_dyn_info_t *found = nullptr, *none = &info;
