@@ -155,10 +155,11 @@ endfunction()
 # jitunwind_test(name [ALL] [ONE_THREAD] [WITH program] SOURCES... [LINK lib...] [DEFINITIONS def...]
 #                [NOT_EMULATED filter reason] [NEEDS_A_MACHINE filter reason]): a GoogleTest program against the static
 # library. Each of its tests is a test of ctest, in a process of its own. WITH: the sources are a part of that program,
-# which was declared before, except for an emulated CPU, for which each program is one test. ALL: the program is left to ./dev test --all, and only declared elsewhere. ONE_THREAD: it makes no
-# threads, so that ThreadSanitizer would see nothing, and the program is only declared there. Tests that the first
-# filter names (--gtest_filter) do not run if a CPU is emulated. Those that the second filter names run if the emulator
-# is a whole machine with a kernel (machine_areas, JitunwindEmulated.cmake).
+# which was declared before, except for an emulated CPU, for which each program is one test. ALL: the program is left to
+# ./dev test --all, and only declared elsewhere. ONE_THREAD: it makes no threads, so that ThreadSanitizer would see
+# nothing, and the program is only declared there. Tests that the first filter names (--gtest_filter) do not run if a
+# CPU is emulated. Those that the second filter names run if the emulator is a whole machine with a kernel
+# (machine_areas, JitunwindEmulated.cmake).
 function(jitunwind_test name)
   cmake_parse_arguments(arg "ALL;ONE_THREAD" "WITH" "SOURCES;LINK;DEFINITIONS;NOT_EMULATED;NEEDS_A_MACHINE" ${ARGN})
   if(arg_WITH AND NOT CMAKE_CROSSCOMPILING)
