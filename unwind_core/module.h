@@ -74,10 +74,7 @@ class ModuleFinder {
   virtual bool find(Addr at, Module& out) const noexcept = 0;
 
   /// The module that covers `at`, if its description lasts as long as the process; otherwise null. Signal-safe.
-  virtual const Module* find_lasting(Addr at) const noexcept {
-    (void)at;
-    return nullptr;
-  }
+  virtual const Module* find_lasting([[maybe_unused]] Addr at) const noexcept { return nullptr; }
 
   /// Fills `eh_frame` (if there is no eh_frame_hdr) and `debug_frame` from the file, and leaves them empty if it has
   /// none. They are valid until they are released, and as long as the module is loaded. Signal-safe for the local

@@ -361,7 +361,7 @@ TEST(CodeShapes, AreThoseOfTheListThatIsThereNow) {
       const Addr pc = place(n) + 4 * k_arch.unit;
       ASSERT_EQ(stack.words_of(pc), static_cast<Addr>(words)) << i << " " << n;
       ASSERT_EQ(stack.step(pc), stack.true_step(pc)) << i << " " << n;
-      // What a walk of the first one has found is known of a registration that is gone.
+      // The walk of the first one noted the list with its registration, which is gone from now on.
       if (n == 0) {
         ASSERT_TRUE(cancel_procedure(infos.data()));
       }

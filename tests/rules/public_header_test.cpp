@@ -61,7 +61,7 @@ TEST(PublicHeader, BringsAlongNoPlumbing) {
   // 5 lines for sources that have rows of either form: a compact one is an answer, and no member of the question.
   // 55 lines for marks that have an entry state, and that are judged as build() does if JITUNWIND_CHECK asks for it.
   // 5 lines for the numbers of registers in directives, which are looked up without a call.
-  constexpr std::size_t k_most_files = 42, k_most_lines = 3926;
+  constexpr std::size_t k_most_files = 42, k_most_lines = 3924;
   std::map<std::string, rules::SourceFile> files;
   add_with_includes("sdk/include/jitunwind/jitunwind.h", files);
   std::size_t lines = 0;

@@ -441,7 +441,8 @@ TEST(SourceRules, ShortFormsOfRowsAreListedWithTheirTests) {
   std::set<std::string> expected = documented_short_forms();
   EXPECT_GE(expected.size(), 7u);
   // These read in place and evaluate no rows: a ucontext_t, the kernel's frame on a signal stack, the dynamic linker's
-  // words, the functions themselves. Others convert rows to another form, or decode compact rows.
+  // words, the address of a personality routine, the functions themselves. Others convert rows to another form, or
+  // decode compact rows.
   for (const char* other : {"dyn_info/directives/compact_directives.cpp ",
                             "dyn_info/directives/compact_directives.cpp end_instruction",
                             "dyn_info/directives/compact_directives.cpp finish",
@@ -463,7 +464,8 @@ TEST(SourceRules, ShortFormsOfRowsAreListedWithTheirTests) {
                             "unwind_core/sources/cfi/compact_cfi.cpp find_compact_row",
                             "unwind_core/sources/cfi/compact_cfi.cpp restore",
                             "unwind_core/sources/cfi/compact_cfi.cpp run",
-                            "unwind_core/sources/cfi/compact_cfi.cpp save"})
+                            "unwind_core/sources/cfi/compact_cfi.cpp save",
+                            "unwind_core/sources/cfi/eh_frame.cpp describe"})
     expected.insert(other);
   EXPECT_EQ(functions_that_evaluate(rules::source_files()), expected);
 }

@@ -196,8 +196,8 @@ struct KeepTicket {
   std::uint32_t before = RulePlace::k_none;  ///< number of the entry of the address that holds no more
 };
 
-/// The rules of code alike. A shape has room for the first ones of its places, whose links are the offsets. Where there
-/// is none, there are no others either, which have a table of their own: they take no room of rules by address.
+/// The rules of code alike. A shape has room for the first rules of its places, whose links are the offsets. While that
+/// is empty, there are no others. These have a table of their own, so that they take no room of rules by address.
 struct AlikeRules {
   const CodeShapes& shapes;
   KeptRules::Table& table;
