@@ -41,7 +41,7 @@ struct CodeShape {
     const std::uint64_t position = (at - procedure.begin) >> unit_bits, end = (procedure.size() >> unit_bits) - tail;
     const std::uint64_t offset = position < end ? std::min(position, front) : front + 1 + (position - end);
     if (offset > AlikePlace::k_most_offset) return {};
-    return {number, offset, has_facts, first_rules[offset % first_rules.size()]};
+    return {number, offset, has_facts, first_rules[static_cast<std::size_t>(offset) % first_rules.size()]};
   }
 };
 
