@@ -177,11 +177,13 @@ TEST(VanishingProcess, ThatExecutesWhileItIsAttachedTo) {
       is_stuck = !is_over;
       if (is_stuck) ::kill(child, SIGKILL);
     });
-    const auto target = Target::attach(child);
-    is_over = true;
-    guard.join();
-    EXPECT_FALSE(is_stuck);
-    EXPECT_TRUE(target) << target.error().text();
+    {
+      const auto target = Target::attach(child);
+      is_over = true;
+      guard.join();
+      EXPECT_FALSE(is_stuck);
+      EXPECT_TRUE(target) << target.error().text();
+    }  // whatever is traced is not reported to its parent
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
   }
