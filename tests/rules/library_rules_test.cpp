@@ -265,7 +265,8 @@ Uses uses_of(const std::string& file) {
     // The dynamic linker itself is listed by its path alone.
     const std::string::size_type name = paths.find("/" + needed + " (");
     const std::string path = name == std::string::npos ? needed : paths.substr(0, name + 1 + needed.size());
-    const std::set<std::string>& defined = names_defined_in(path.substr(path.find_last_of(" \t") + 1));
+    const std::string found = path.substr(path.find_last_of(" \t") + 1);
+    const std::set<std::string>& defined = names_defined_in(found);
     EXPECT_GT(defined.size(), 1u) << path;
     const bool is_used =
         std::any_of(all.begin(), all.end(), [&](const auto& name) { return defined.count(name) != 0; });
