@@ -214,26 +214,28 @@ Addr shared_list(const unw_dyn_info_t& info) noexcept {
   return first && first->insn_count != 0 ? list | (info.u.pi.handler != 0) : 0;
 }
 
+/// Null: the procedure has none. `forgotten` is times_shapes_were_forgotten() of before.
+CodeShape* shape_to_note(const ProcedureHold& hold, std::uint64_t forgotten, CompactCode& code) noexcept {
+  const unw_dyn_info_t& info = *hold.info();
+  const Arch* const arch = host_arch();
+  if (!arch || matches_nothing(info, *arch)) return nullptr;
+  const Addr list = shared_list(info);
+  const std::uint64_t cipher = KnownList::cipher(forgotten);
+  KnownList* const known = known_list(list);
+  if (const ShapeOfList there = known ? known->value() : ShapeOfList{};
+      known && known->holds(there, list, cipher) && still_registered({there.registration, there.node}))
+    if (CodeShape* const shape = by_number(there.shape); shape->has_room(code_of(info))) return shape;
+  ShapeKey key;
+  CodeShape* const shape = key.read(info, *arch, code) ? find_or_make(key, std::countr_zero(arch->unit)) : nullptr;
+  const ShapeOfList found{hold.key().registration, hold.key().node, shape ? shape->number : 0};
+  if (known && shape) known->set(found, KnownList::key_of(list, found, cipher));
+  return shape;
+}
+
 /// Finds and notes the shape of a procedure that none is noted of. `code` is set if its FDE was read.
 [[gnu::noinline]] CodeShape* note_shape(const ProcedureHold& hold, CompactCode& code) noexcept {
   const std::uint64_t forgotten = times_shapes_were_forgotten();
-  const unw_dyn_info_t& info = *hold.info();
-  const Arch* const arch = host_arch();
-  const auto find = [&]() -> CodeShape* {
-    if (!arch || matches_nothing(info, *arch)) return nullptr;
-    const Addr list = shared_list(info);
-    const std::uint64_t cipher = KnownList::cipher(forgotten);
-    KnownList* const known = known_list(list);
-    if (const ShapeOfList there = known ? known->value() : ShapeOfList{};
-        known && known->holds(there, list, cipher) && still_registered({there.registration, there.node}))
-      if (CodeShape* const shape = by_number(there.shape); shape->has_room(code_of(info))) return shape;
-    ShapeKey key;
-    CodeShape* const shape = key.read(info, *arch, code) ? find_or_make(key, std::countr_zero(arch->unit)) : nullptr;
-    const ShapeOfList found{hold.key().registration, hold.key().node, shape ? shape->number : 0};
-    if (known && shape) known->set(found, KnownList::key_of(list, found, cipher));
-    return shape;
-  };
-  CodeShape* const shape = find();
+  CodeShape* const shape = shape_to_note(hold, forgotten, code);
   set_shape(hold, forgotten, shape ? shape->number : 0);
   return shape;
 }

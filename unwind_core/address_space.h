@@ -29,6 +29,8 @@ struct AddressSpace {
 
   const AddressSpace& for_addresses() const noexcept { return of_addresses ? *of_addresses : *this; }
 
+  /// Whether a source was told of code there: RowSource::was_told_of().
+  bool was_told_of(Addr at) const noexcept;
   /// Whether a caller can be at `caller`, which some row has made of a word of the stack: in a module's text, in code
   /// that a source knows, or in executable memory. `known` becomes the code around it, if that is known. Errors:
   /// invalid_ip when it is no code, no_info when that is unknown. A memory that cannot tell accepts any address.

@@ -110,10 +110,7 @@ class RowSource {
 
   /// Whether this source was told of code there that is in no module. Then it is code, even if its memory is not
   /// executable at the moment.
-  virtual bool was_told_of(Addr at) const noexcept {
-    (void)at;
-    return false;
-  }
+  virtual bool was_told_of([[maybe_unused]] Addr at) const noexcept { return false; }
 
  protected:
   ~RowSource() = default;  // nobody deletes through it; objects with static storage need no destruction at exit

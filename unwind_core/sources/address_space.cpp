@@ -91,14 +91,17 @@ std::size_t ModuleFinder::copy_path(const Module& module, std::span<char> into) 
   return name.length;
 }
 
+bool AddressSpace::was_told_of(Addr at) const noexcept {
+  return std::ranges::any_of(row_sources, [at](const RowSource* source) { return source->was_told_of(at); });
+}
+
 Status AddressSpace::expect_code(CodeAddress caller, MemoryWindow& window, AddrRange& known) const noexcept {
   if (!memory.tells_executable()) {
     known = {0, ~Addr{0}};
     return Done{};
   }
   // The module takes more instructions to find.
-  const auto was_told = [&](const RowSource* source) { return source->was_told_of(caller.lookup()); };
-  if (std::ranges::any_of(row_sources, was_told)) return Done{};
+  if (was_told_of(caller.lookup())) return Done{};
   Lookup lookup(*this, caller, window);
   if (const Module* const module = lookup.module(); module && module->text.contains(caller.lookup())) {
     known = module->text;

@@ -1,8 +1,6 @@
 // The loop of the engine: address -> sources -> row -> apply -> caller.
 #include "jitunwind/unwind_core/walk/cursor.h"
 
-#include <algorithm>
-
 #include "jitunwind/unwind_core/arch/arch_p.h"
 #include "jitunwind/unwind_core/kept/row_cache_internal.h"
 #include "jitunwind/unwind_core/memory/known_stack_internal.h"
@@ -148,9 +146,7 @@ bool Cursor::leads_to_other_code(Addr pc) noexcept {
     if (module_.is_code && module_.range.contains(at)) code_ = module_.range;
     return true;
   }
-  // The registry of this process needs no room.
-  const auto was_told = [at](const RowSource* source) { return source->was_told_of(at); };
-  if (rows && rows->alike && std::ranges::any_of(space_->row_sources, was_told)) return true;
+  if (rows && rows->alike && space_->was_told_of(at)) return true;  // the registry of this process needs no room
   return with_room(this, [&] {
     const Status code = space_->expect_code(CodeAddress::returned_to(pc), window_, code_);
     if (!code) error_ = code.error();
