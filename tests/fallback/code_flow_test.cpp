@@ -113,7 +113,7 @@ struct Comparison {
 // A sanitizer's checks end in calls that do not return, and there are many.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(JITUNWIND_CLANG_SANITIZER)
 constexpr double k_least_returned = 0.3;
-constexpr std::size_t k_most_starts = 25;  ///< they make code larger and slower, a dozen times each
+constexpr std::size_t k_most_starts = 8;  ///< they make code larger and slower, a dozen times each
 #else
 constexpr double k_least_returned = 0.75;
 constexpr std::size_t k_most_starts = 200;

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "jitunwind/unwind_core/arch/arch_p.h"
+#include "tests/support/emulated.h"
 #include "tests/support/texts.h"
 
 namespace jitunwind::test {
@@ -297,7 +298,7 @@ TEST_P(RandomInstructions, AreWhatZydisSays) {
                                                  0xf2, 0xf3, 0x41, 0x4c, 0xff, 0x67};
   std::mt19937_64 random(17);
   Comparison comparison{*GetParam()};
-  for (int i = 0; i < 3'000'000; ++i) {
+  for (std::size_t i = 0; i < repetitions(3'000'000); ++i) {
     std::array<std::byte, 16> bytes;
     for (std::size_t at = 0; at < bytes.size(); at += 8) {
       const std::uint64_t word = random();
@@ -308,7 +309,7 @@ TEST_P(RandomInstructions, AreWhatZydisSays) {
     if (i % 4 == 0) bytes[1] = std::byte{0x0f};
     comparison.compare(std::span(bytes).first(15), 0x400000);
   }
-  EXPECT_GT(comparison.instructions, 2'000'000u);
+  EXPECT_GT(comparison.instructions, repetitions(2'000'000));
   // Instructions of the operating system alone may be treated as writing less than they do.
   std::erase_if(comparison.differences, [](const std::string& text) {
     for (const char* name : {"encls", "enclv", "pbndkb", "pconfig", "rdmsrlist", "wrmsrlist"})

@@ -329,7 +329,7 @@ TEST(Registry, HundredThousandInRandomOrder) {
 /// Nodes are scattered in every way: descriptors side by side and apart, gone and back in any order, some at a place
 /// that belonged to another before.
 TEST(Registry, DescriptorsThatComeBackElsewhereAreFoundAndListedInOrder) {
-  constexpr std::size_t k_count = 12'000;
+  constexpr std::size_t k_count = jitunwind::test::repetitions(12'000);
   std::mt19937_64 random(8);
   std::vector<unw_dyn_info_t> near(k_count);
   std::vector<std::unique_ptr<unw_dyn_info_t>> apart;
@@ -369,7 +369,7 @@ TEST(Registry, DescriptorsThatComeBackElsewhereAreFoundAndListedInOrder) {
 }
 
 TEST(Registry, ScatteredDescriptorsTakeNoMoreMemory) {
-  constexpr std::size_t k_count = 200'000;
+  constexpr std::size_t k_count = jitunwind::test::repetitions(200'000);
   constexpr std::size_t k_apart = 1024;
   std::vector<std::byte> memory(k_count * k_apart);
   const auto at = [&](std::size_t i) {

@@ -21,6 +21,7 @@
 #include "tests/code_segments/committed.h"
 #include "tests/code_segments/in_constructor.h"
 #include "tests/support/counted_allocations.h"
+#include "tests/support/emulated.h"
 #include "tests/support/jit_frame.h"
 
 namespace jitunwind::test {
@@ -241,11 +242,7 @@ TEST(Symbolizers, NamesStayValidWhenTheCodeIsGone) {
 
 /// Each of 100,000 addresses has its own name; names that are too long are cut.
 TEST(Symbolizers, KnowAsManyNamesAsThereAre) {
-#ifdef JITUNWIND_FEW_REPETITIONS
-  constexpr unsigned k_names = 20'000;
-#else
-  constexpr unsigned k_names = 100'000;
-#endif
+  constexpr unsigned k_names = repetitions(100'000);
   constexpr Addr k_first = 0x10000000;
   const auto description = FrameCode::described("").build();
   ASSERT_TRUE(description);
