@@ -418,7 +418,7 @@ bool flow_effect(std::uint32_t id, std::span<const Operand_> operands, Effect& o
       return has_label && written_implicitly(id) == 0;
     case ::asmjit::InstControlFlow::kReturn:
       out.kind = Kind::ret;
-      return id == Inst::kIdRet && operands.empty();
+      return id == Inst::kIdRet && (operands.empty() || v::is_none(operands[0]));
     default:
       return false;
   }

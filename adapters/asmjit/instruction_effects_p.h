@@ -18,7 +18,7 @@ inline RegNum dwarf_of(std::uint32_t general_id) noexcept {
   return general_id < 16 ? arch::x86_64_general(general_id) : static_cast<RegNum>(general_id);
 }
 inline bool is_gp64(const ::asmjit::Operand_& op) noexcept {
-  return asmjit_version::is_reg(op) && asmjit_version::reg_type(op) == ::asmjit::RegType::kGp64;
+  return op.signature() == ::asmjit::x86::rax.signature();  // that of all
 }
 /// The DWARF number of a vector register.
 constexpr RegNum vector_register(std::uint32_t id) noexcept { return static_cast<RegNum>(17 + id); }

@@ -231,6 +231,26 @@ TEST(MarkedCode, HasTheBytesThatWereWritten) {
   EXPECT_TRUE(is_marked(w.code));
 }
 
+/// A path that ends with rbx saved and changed says nothing about one that branched off in front of the push.
+TEST(MarkedCode, ReliesOnRegistersThatAnotherPathChanged) {
+  for (const bool saves : {true, false}) {
+    WrittenCode w;
+    const Label exit = new_label(w.a);
+    w.a.test(rdi, rdi);
+    w.a.jz(exit);
+    w.a.push(rbx);
+    w.a.mov(rbx, 1);
+    w.a.ud2();
+    w.a.bind(exit);
+    if (saves) w.a.push(rbx);
+    w.a.mov(rbx, 2);
+    if (saves) w.a.pop(rbx);
+    w.a.ret();
+    EXPECT_EQ(is_marked(w.code), saves);
+    EXPECT_EQ(describe_asmjit(w.code).complete(), saves);
+  }
+}
+
 TEST(MarkedCode, HasRightRowsOrNone) {
   constexpr std::size_t k_functions = 3000;
   std::mt19937 random(7);

@@ -34,6 +34,8 @@ class PlainFrame {
   RegSet addresses() const noexcept { return (facts_.fp != 0 ? sp_and_fp_ : set_of(sp_)) | copies_; }
   /// Registers of which code must not change the value without being applied.
   RegSet relied_on() const noexcept { return addresses() | (preserved_ & ~facts_.saved); }
+  /// These, and saved registers that have not changed yet: an instruction that names none of them changes nothing.
+  RegSet watched() const noexcept { return relied_on() | intact_; }
 
   /// Applies an instruction that may change `registers` and no other part of the frame. Precondition: they are not
   /// relied on.

@@ -23,8 +23,7 @@ using ::asmjit::CodeHolder;
 /// The amount by which an addition or subtraction of a constant raises SP.
 std::optional<std::int64_t> added_to_sp(const TraceRecorder::Recorded& i) {
   if ((i.mnemonic != Inst::kIdAdd && i.mnemonic != Inst::kIdSub) || i.is_translated()) return std::nullopt;
-  const bool is_sp = is_gp64(i.kept[0]) && dwarf_of(i.kept[0].id()) == arch::x86_64.sp;
-  if (!is_sp || !v::is_imm(i.kept[1])) return std::nullopt;
+  if (i.kept[0] != ::asmjit::x86::rsp || !v::is_imm(i.kept[1])) return std::nullopt;
   const std::int64_t value = v::imm_value(i.kept[1]);
   return i.mnemonic == Inst::kIdAdd ? value : -value;
 }
@@ -79,11 +78,7 @@ class CodeMarker {
   MarkRecorder& marks() { return procedures_.back().marks; }
   /// The time of directives that are in force from the offset on.
   std::int32_t time_before(std::uint32_t offset) const { return static_cast<std::int32_t>(offset - begin_) - 1; }
-  /// Derives the registers that no quiet instruction may name from the state.
-  void watch() {
-    addresses_ = frame_.addresses();
-    relied_on_ = frame_.relied_on();
-  }
+  void watch() { watched_ = frame_.watched(); }
 
   const TraceRecorder& recorder_;
   const TraceRecorder::Written& written_;
@@ -96,7 +91,7 @@ class CodeMarker {
   std::list<MarkedProcedure> procedures_;
   const std::span<const RegSet> implicit_ = implicit_changes();
   PlainFrame frame_{arch::x86_64, abi_preserved(arch::x86_64)};
-  RegSet addresses_ = 0, relied_on_ = 0;  // of frame_
+  RegSet watched_ = 0;  // of frame_
   std::size_t next_point_ = 0;
   std::size_t next_data_ = 0;
   std::uint32_t next_offset_ = 0;     // of that point; at first of the begin
@@ -141,30 +136,30 @@ bool CodeMarker::run() {
 bool CodeMarker::add_points() {
   for (std::uint32_t id = 1; id < v::section_count(code_); ++id)
     if (!v::is_address_table(code_, id) && v::buffer_size(*v::section_by_id(code_, id)) != 0) return false;
-  std::pmr::vector<Point> all(&pool_);
-  all.reserve(recorder_.starts().size() + v::label_count(code_));
+  points_.reserve(recorder_.starts().size() + v::label_count(code_));
   const RegSet convention = abi_preserved(arch::x86_64) & ~set_of(arch::x86_64.sp);
   for (const ProcedureStart& start : recorder_.starts()) {
     if (start.preserved != 0 && start.preserved != convention) return false;
-    all.push_back({start.place.offset, k_no_label, start.name, start.declared, true});
+    points_.push_back({start.place.offset, k_no_label, start.name, start.declared, true});
   }
   for (LabelId id = 0; id < v::label_count(code_); ++id) {
     const v::BoundLabel label = v::bound_label(code_, id);
     const bool is_named = !label.name.empty();
     if (label.bound && label.section == 0)
-      all.push_back({static_cast<std::uint32_t>(label.offset), id, label.name, false, is_named});
+      points_.push_back({static_cast<std::uint32_t>(label.offset), id, label.name, false, is_named});
   }
-  if (!std::ranges::is_sorted(all, {}, &Point::offset)) std::ranges::stable_sort(all, {}, &Point::offset);
-  points_.reserve(all.size());
+  if (!std::ranges::is_sorted(points_, {}, &Point::offset)) std::ranges::stable_sort(points_, {}, &Point::offset);
   point_of_.assign(v::label_count(code_), k_none);
-  for (const Point& one : all) {
-    if (points_.empty() || points_.back().offset != one.offset) points_.push_back({one.offset});
-    Point& point = points_.back();
+  std::size_t count = 0;  // of different offsets
+  for (const Point& one : points_) {
+    if (count == 0 || points_[count - 1].offset != one.offset) points_[count++] = one;
+    Point& point = points_[count - 1];
     point.declared |= one.declared;
     point.hinted |= one.hinted;
     if (!one.name.empty()) point.name = one.name;
-    if (one.label != k_no_label) point_of_[one.label] = points_.size() - 1;
+    if (one.label != k_no_label) point_of_[one.label] = count - 1;
   }
+  points_.erase(points_.begin() + static_cast<std::ptrdiff_t>(count), points_.end());
   return true;
 }
 
@@ -245,13 +240,19 @@ std::size_t CodeMarker::labelled_state() {
 }
 
 /// Most instructions do nothing to a frame but to change registers that were saved, or that callers do not rely on.
+/// The first word of each operand is taken for that of a register or base at first.
 bool CodeMarker::is_quiet(const TraceRecorder::Recorded& i) {
-  if (i.is_translated() || (implicit_[i.mnemonic] & relied_on_) != 0) return false;
+  if (i.is_translated()) return false;
+  const RegSet implicit = implicit_[i.mnemonic];
+  const auto first_word = [&](std::size_t operand) { return k_general_sets[i.kept[operand].id() & 15]; };
+  if (((implicit | first_word(0) | first_word(1) | first_word(2)) & watched_) == 0) return true;
+  if (has(implicit, arch::x86_64.sp)) return false;
   NamedRegisters named;
   for (const ::asmjit::Operand_& op : i.kept) add_general(op, named);
-  const RegSet changed = named.operands | implicit_[i.mnemonic];
-  if (((named.bases & addresses_) | (changed & relied_on_)) != 0) return false;
+  const RegSet changed = named.operands | implicit;
+  if (((named.bases & frame_.addresses()) | (changed & frame_.relied_on())) != 0) return false;
   frame_.change(changed);
+  watch();
   return true;
 }
 
@@ -259,21 +260,18 @@ bool CodeMarker::execute(const TraceRecorder::Recorded& i) {
   is_behind_call_ = false;
   const std::int32_t when = time_before(i.end);
   const bool pushes = i.mnemonic == Inst::kIdPush;
-  if ((pushes || i.mnemonic == Inst::kIdPop) && !i.is_translated() && is_gp64(i.kept[0])) {
+  if ((pushes || i.mnemonic == Inst::kIdPop) && is_gp64(i.kept[0]) && !i.is_translated()) {
     const RegNum reg = dwarf_of(i.kept[0].id());
     return (pushes ? frame_.push(reg, when, marks()) : frame_.pop(reg, when, marks())) && moved(when);
   }
   if (const auto by = added_to_sp(i)) return frame_.raise_sp(*by, when, marks()) && moved(when);
-  if (Effect flow; !i.is_translated() && flow_effect(i.mnemonic, i.operands(), flow)) return leave(flow, i.end);
+  if (Effect flow; !i.is_translated() && flow_effect(i.mnemonic, i.kept, flow)) return leave(flow, i.end);
   const std::span<const Effect> effects = recorder_.effects_of(i);
   if (effects.empty()) return true;
-  MarkRecorder& marks = this->marks();
-  const std::size_t before = marks.ops().size();
-  if (!frame_.apply(effects, when, marks)) return false;
-  if (marks.ops().size() == before)
-    watch();
-  else if (!moved(when))
-    return false;
+  const std::size_t before = marks().ops().size();
+  if (!frame_.apply(effects, when, marks())) return false;
+  if (marks().ops().size() != before && !moved(when)) return false;
+  watch();
   return leave(effects.back(), i.end);
 }
 
