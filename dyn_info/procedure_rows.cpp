@@ -98,43 +98,6 @@ void read_dynamic_procedure(const unw_dyn_info_t& info, const RegionReader& regi
 /// A name without an end would be read forever.
 constexpr std::size_t k_max_name = 1u << 20;
 
-}  // namespace
-
-bool matches_nothing(const AddrRange& code, const Arch& arch) noexcept {
-  return code.empty() || (code.size() & (arch.unit - 1u)) != 0;  // a power of two
-}
-
-Result<ProcedureAnswer> ask_procedure(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at,
-                                      Lookup& lookup, AnyRow& row, OutcomeRoom& room) noexcept {
-  if (info.format != UNW_INFO_FORMAT_DYNAMIC) return table_row(info, parts, at, lookup, row);
-  const AddrRange code = code_of(info);
-  const Arch& arch = lookup.space.arch;
-  const Status ran = run_directives(parts.regions, address_of(info.u.pi.regions), code, arch, at, room.make(arch));
-  if (!ran) return ran.error();
-  row.full.keeps_by = KeepsBy::code;
-  return ProcedureAnswer::directives;
-}
-
-Found ask_procedure_info(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at, Lookup& lookup,
-                         ProcedureInfo& out) noexcept {
-  out.format = info.format;
-  if (info.format == UNW_INFO_FORMAT_DYNAMIC) {
-    read_dynamic_procedure(info, parts.regions, out);
-    return true;
-  }
-  const Arch& arch = lookup.space.arch;
-  TableEntry entry(info, arch);
-  const Found found = find_entry(info, parts, at, lookup.window, entry);
-  if (!found || !*found) return found;
-  if (const Status s = read_procedure(entry.fde, arch, parts.entries, lookup.window, out); !s) return s.error();
-  out.gp = info.gp;
-  out.format = info.format;
-  out.origin = RowOrigin::dyn_table;
-  return true;
-}
-
-namespace {
-
 /// Passes the rows, which `rows` puts into `row`, as far as there are any, and then the reason why there is none.
 [[gnu::noinline]] Result<Addr> tell_each(CfiProgram& rows, const FrameRow& row, AddrRange code,
                                          RowListener& listener) noexcept {
@@ -192,6 +155,39 @@ template <class Rows>
 }
 
 }  // namespace
+
+bool matches_nothing(const AddrRange& code, const Arch& arch) noexcept {
+  return code.empty() || (code.size() & (arch.unit - 1u)) != 0;  // a power of two
+}
+
+Result<ProcedureAnswer> ask_procedure(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at,
+                                      Lookup& lookup, AnyRow& row, OutcomeRoom& room) noexcept {
+  if (info.format != UNW_INFO_FORMAT_DYNAMIC) return table_row(info, parts, at, lookup, row);
+  const AddrRange code = code_of(info);
+  const Arch& arch = lookup.space.arch;
+  const Status ran = run_directives(parts.regions, address_of(info.u.pi.regions), code, arch, at, room.make(arch));
+  if (!ran) return ran.error();
+  row.full.keeps_by = KeepsBy::code;
+  return ProcedureAnswer::directives;
+}
+
+Found ask_procedure_info(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at, Lookup& lookup,
+                         ProcedureInfo& out) noexcept {
+  out.format = info.format;
+  if (info.format == UNW_INFO_FORMAT_DYNAMIC) {
+    read_dynamic_procedure(info, parts.regions, out);
+    return true;
+  }
+  const Arch& arch = lookup.space.arch;
+  TableEntry entry(info, arch);
+  const Found found = find_entry(info, parts, at, lookup.window, entry);
+  if (!found || !*found) return found;
+  if (const Status s = read_procedure(entry.fde, arch, parts.entries, lookup.window, out); !s) return s.error();
+  out.gp = info.gp;
+  out.format = info.format;
+  out.origin = RowOrigin::dyn_table;
+  return true;
+}
 
 Addr tell_rows(const unw_dyn_info_t& info, const DescriptionParts& parts, AddrRange code, Lookup& lookup,
                RowListener& listener) noexcept {

@@ -79,19 +79,6 @@ namespace {
   add_to_log_words(words * k_check_warns);
 }
 
-}  // namespace
-
-[[gnu::cold]] void attach_by_environment() noexcept {
-  const std::uint32_t asked = environment_words("JITUNWIND_ATTACH", k_adapter_names);
-  if ((asked & 1) != 0) complain("JITUNWIND_ATTACH: gdb", attach_gdb_in_writer());
-  if ((asked & 2) == 0) return;
-  const FunctionsAbove* const above = functions_above();
-  const Status attached = above != nullptr ? above->attach_perf() : Error{.what = k_not_above};
-  if (!attached) complain("JITUNWIND_ATTACH: perf", attached.error().what);
-}
-
-namespace {
-
 constinit const LocalMemory k_log_memory;
 
 [[gnu::cold, gnu::noinline]] void log_descriptor(const unw_dyn_info_t& info) noexcept {
@@ -139,6 +126,15 @@ constinit const LocalMemory k_log_memory;
 }
 
 }  // namespace
+
+[[gnu::cold]] void attach_by_environment() noexcept {
+  const std::uint32_t asked = environment_words("JITUNWIND_ATTACH", k_adapter_names);
+  if ((asked & 1) != 0) complain("JITUNWIND_ATTACH: gdb", attach_gdb_in_writer());
+  if ((asked & 2) == 0) return;
+  const FunctionsAbove* const above = functions_above();
+  const Status attached = above != nullptr ? above->attach_perf() : Error{.what = k_not_above};
+  if (!attached) complain("JITUNWIND_ATTACH: perf", attached.error().what);
+}
 
 Status look_at_new(std::span<unw_dyn_info_t* const> batch, Behind behind) noexcept {
   for (const unw_dyn_info_t* di : batch)

@@ -90,6 +90,31 @@ auto ask(const ju_registration* registration, Ask question) {
   return answer;
 }
 
+/// `What`: a description, or marks.
+template <class What, class Handle>
+ju_status register_code(Handle* handle, const ju_code* code, ju_registration** registration, ju_error* error) {
+  return answer(error, [&] {
+    What* what = nullptr;
+    Code place;
+    if (const ju_status bad = read_handle(handle, what, error)) return bad;
+    if (!registration) return tell(error, JU_NULL_POINTER, "registration");
+    if (const ju_status bad = read_code(code, place, error)) return bad;
+    auto registered = jitunwind::register_code(*what, place);
+    if (!registered) return tell(error, registered.error(), "code");
+    return hand_out(registered->release(), registration, error);
+  });
+}
+
+ju_ticket ticket_of(const RetireTicket& ticket) noexcept { return {ticket.serial, ticket.batch, ticket.skipped}; }
+
+template <class Owner>
+ju_status retire(Owner& owner, ju_ticket* ticket, ju_error* error) noexcept {
+  const auto retired = owner.retire();
+  if (!retired) return tell(error, retired.error());
+  if (ticket) *ticket = ticket_of(*retired);
+  return JU_OK;
+}
+
 }  // namespace
 
 ju_status read_handle(const ju_description* of_caller, const Description*& out, ju_error* error) noexcept {
@@ -132,35 +157,6 @@ ju_status hand_out(const Result<unw_dyn_info_t*>& released, ju_registration** re
   VoidRegistrations::remove(*registration);
   return JU_OK;
 }
-
-namespace {
-
-/// `What`: a description, or marks.
-template <class What, class Handle>
-ju_status register_code(Handle* handle, const ju_code* code, ju_registration** registration, ju_error* error) {
-  return answer(error, [&] {
-    What* what = nullptr;
-    Code place;
-    if (const ju_status bad = read_handle(handle, what, error)) return bad;
-    if (!registration) return tell(error, JU_NULL_POINTER, "registration");
-    if (const ju_status bad = read_code(code, place, error)) return bad;
-    auto registered = jitunwind::register_code(*what, place);
-    if (!registered) return tell(error, registered.error(), "code");
-    return hand_out(registered->release(), registration, error);
-  });
-}
-
-ju_ticket ticket_of(const RetireTicket& ticket) noexcept { return {ticket.serial, ticket.batch, ticket.skipped}; }
-
-template <class Owner>
-ju_status retire(Owner& owner, ju_ticket* ticket, ju_error* error) noexcept {
-  const auto retired = owner.retire();
-  if (!retired) return tell(error, retired.error());
-  if (ticket) *ticket = ticket_of(*retired);
-  return JU_OK;
-}
-
-}  // namespace
 }  // namespace jitunwind::c
 
 ju_status ju_register(const ju_description* description, const ju_code* code, ju_registration** registration,

@@ -46,6 +46,25 @@ constexpr unsigned shift_of(Addr offset, const Arch& arch) noexcept {
   return static_cast<unsigned>(8 * from_low);
 }
 
+/// The row of a marked answer.
+Found row_of_fde(const FoundInfo& found, Lookup& lookup, FrameRow& out) noexcept {
+  CfiContext context{lookup.space.arch};
+  context.data_base = found->gp;
+  AddrRange code;
+  return own_row_of_entry(found.fde(), context, lookup.at.lookup(), lookup.space.memory, lookup.window, out, code);
+}
+
+Found row_of_answer(const FoundInfo& found, Lookup& lookup, FrameRow& out) noexcept {
+  if (found.is_row()) {
+    const Status row = found.row(lookup.space.arch, out);
+    return row ? Found(true) : Found(row.error());
+  }
+  if (found.is_fde()) return row_of_fde(found, lookup, out);
+  const auto info = found.descriptor();
+  if (!info) return info.error();
+  return described_row(*info, lookup, out);
+}
+
 }  // namespace
 
 std::size_t CallbackMemory::read(Addr at, std::span<std::byte> into, MemoryWindow& window) const noexcept {
@@ -72,29 +91,6 @@ bool CallbackMemory::write(Addr at, std::span<const std::byte> from, MemoryWindo
     value |= std::to_integer<unw_word_t>(from[static_cast<std::size_t>(offset)]) << shift_of(offset, arch_);
   return access(at, value, true, window);
 }
-
-namespace {
-
-/// The row of a marked answer.
-Found row_of_fde(const FoundInfo& found, Lookup& lookup, FrameRow& out) noexcept {
-  CfiContext context{lookup.space.arch};
-  context.data_base = found->gp;
-  AddrRange code;
-  return own_row_of_entry(found.fde(), context, lookup.at.lookup(), lookup.space.memory, lookup.window, out, code);
-}
-
-Found row_of_answer(const FoundInfo& found, Lookup& lookup, FrameRow& out) noexcept {
-  if (found.is_row()) {
-    const Status row = found.row(lookup.space.arch, out);
-    return row ? Found(true) : Found(row.error());
-  }
-  if (found.is_fde()) return row_of_fde(found, lookup, out);
-  const auto info = found.descriptor();
-  if (!info) return info.error();
-  return described_row(*info, lookup, out);
-}
-
-}  // namespace
 
 Found CallbackProcedures::find_row(Lookup& lookup, FrameRow& out) const noexcept {
   const FoundInfo answer(owner_.accessors, &owner_, lookup.at.lookup(), true, lookup.window.argument);
@@ -191,6 +187,30 @@ bool is_preserved_fp(const RegisterInfo& reg) noexcept {
   return reg.column >= 0 && reg.libunwind >= 0 && reg.reg_class == RegClass::vector;
 }
 
+/// The lookup is that of a frame that was interrupted there.
+template <class Ask>
+int ask_by_ip(unw_addr_space_t handle, unw_word_t ip, void* argument, Ask ask) noexcept {
+  if (!handle) return -UNW_EINVAL;
+  return with_room([&] {
+    MemoryWindow window;
+    window.argument = is_local(*handle) ? nullptr : argument;
+    Lookup lookup(space_of(*handle).for_addresses(), CodeAddress::interrupted(ip), window);
+    return ask(lookup);
+  });
+}
+
+unw_addr_space_t create(const unw_accessors_t* accessors, std::size_t size, int byteorder) noexcept {
+  if (!accessors) return nullptr;
+  const Arch& arch = target_arch();
+  if (byteorder != 0 && byteorder != __LITTLE_ENDIAN && byteorder != __BIG_ENDIAN) return nullptr;
+  const bool big_endian = byteorder == 0 ? arch.big_endian : byteorder == __BIG_ENDIAN;
+  if (big_endian != arch.big_endian && !arch.bi_endian) return nullptr;
+  auto* const space = make_on_heap<CallbackSpace>(with_byte_order(arch, big_endian));
+  if (!space) return nullptr;
+  std::memcpy(&space->accessors, accessors, size);
+  return space;
+}
+
 }  // namespace
 
 int TargetRegisters::read(const RegisterInfo& reg, unw_word_t& value) const noexcept {
@@ -261,34 +281,6 @@ int TargetRegisters::establish(const Cursor& at) const noexcept {
   }
   return UNW_ESUCCESS;
 }
-
-namespace {
-
-/// The lookup is that of a frame that was interrupted there.
-template <class Ask>
-int ask_by_ip(unw_addr_space_t handle, unw_word_t ip, void* argument, Ask ask) noexcept {
-  if (!handle) return -UNW_EINVAL;
-  return with_room([&] {
-    MemoryWindow window;
-    window.argument = is_local(*handle) ? nullptr : argument;
-    Lookup lookup(space_of(*handle).for_addresses(), CodeAddress::interrupted(ip), window);
-    return ask(lookup);
-  });
-}
-
-unw_addr_space_t create(const unw_accessors_t* accessors, std::size_t size, int byteorder) noexcept {
-  if (!accessors) return nullptr;
-  const Arch& arch = target_arch();
-  if (byteorder != 0 && byteorder != __LITTLE_ENDIAN && byteorder != __BIG_ENDIAN) return nullptr;
-  const bool big_endian = byteorder == 0 ? arch.big_endian : byteorder == __BIG_ENDIAN;
-  if (big_endian != arch.big_endian && !arch.bi_endian) return nullptr;
-  auto* const space = make_on_heap<CallbackSpace>(with_byte_order(arch, big_endian));
-  if (!space) return nullptr;
-  std::memcpy(&space->accessors, accessors, size);
-  return space;
-}
-
-}  // namespace
 }  // namespace JITUNWIND_COMPAT
 }  // namespace jitunwind
 

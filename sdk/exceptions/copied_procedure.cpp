@@ -47,6 +47,24 @@ Status encode_whole(const ProcedureInfo& procedure, Addr place, std::vector<std:
   }
 }
 
+class CfiCollector final : public FdeReceiver {
+ public:
+  CfiCollector(CopiedProcedure& into, Addr from) noexcept : into_(into), from_(from) {}
+  Addr place() noexcept override { return from_ == 0 ? 0 : from_ + into_.cfi.size(); }
+  /// The CIE's length, which is in its first four bytes, counts from behind them.
+  void fde(AddrRange code, std::span<const std::byte> bytes) override {
+    std::uint32_t cie_size = 0;
+    std::memcpy(&cie_size, bytes.data(), sizeof cie_size);
+    into_.entries.push_back({code.begin, into_.cfi.size() + sizeof cie_size + cie_size});
+    into_.cfi.insert(into_.cfi.end(), bytes.begin(), bytes.end());
+  }
+  void refused(const Error& error) noexcept override { into_.not_encoded = error; }
+
+ private:
+  CopiedProcedure& into_;
+  const Addr from_;
+};
+
 }  // namespace
 
 /// Code alignment, data alignment and the length of the augmentation data are one byte each.
@@ -84,28 +102,6 @@ void encode_fdes(AddrRange code, FdeReceiver& receiver) {
     receiver.fde(info.range, {cie, size});
   }
 }
-
-namespace {
-
-class CfiCollector final : public FdeReceiver {
- public:
-  CfiCollector(CopiedProcedure& into, Addr from) noexcept : into_(into), from_(from) {}
-  Addr place() noexcept override { return from_ == 0 ? 0 : from_ + into_.cfi.size(); }
-  /// The CIE's length, which is in its first four bytes, counts from behind them.
-  void fde(AddrRange code, std::span<const std::byte> bytes) override {
-    std::uint32_t cie_size = 0;
-    std::memcpy(&cie_size, bytes.data(), sizeof cie_size);
-    into_.entries.push_back({code.begin, into_.cfi.size() + sizeof cie_size + cie_size});
-    into_.cfi.insert(into_.cfi.end(), bytes.begin(), bytes.end());
-  }
-  void refused(const Error& error) noexcept override { into_.not_encoded = error; }
-
- private:
-  CopiedProcedure& into_;
-  const Addr from_;
-};
-
-}  // namespace
 
 std::string registered_name(Addr at) {
   std::array<char, 4096> name;

@@ -164,29 +164,6 @@ AddrRange stretch_around(Addr pc, Addr size, AddrRange procedure) noexcept {
   return {begin, std::min(begin + size, procedure.end)};
 }
 
-}  // namespace
-
-Result<DerivedRecord*> encode_fde(const ProcedureInfo& procedure, Addr pc) noexcept {
-  AddrRange code = procedure.range;
-  for (Addr size = k_stretch;; size /= 2) {
-    Encoded encoded = encode(procedure, code, pc, Slots::of_words);
-    if (encoded.outcome == Ending::other_slots) encoded = encode(procedure, code, pc, Slots::of_bytes);
-    if (encoded.outcome == Ending::written) return encoded.record;
-    if (encoded.outcome == Ending::other_slots)
-      return Error{ErrorCode::invalid_argument, pc, "call frame information cannot say this"};
-    const bool less_may_do = encoded.outcome == Ending::too_long || encoded.error.code == ErrorCode::out_of_memory;
-    while (size >= code.size()) size /= 2;
-    if (!less_may_do || size < local_space().arch.unit) {
-      if (encoded.outcome == Ending::too_long)
-        return Error{ErrorCode::row_too_wide, pc, "call frame information of one row is too long"};
-      return encoded.error;
-    }
-    code = stretch_around(pc, size, procedure.range);
-  }
-}
-
-namespace {
-
 /// Writes the records of one stretch after the other, in one run through the rows.
 class StretchesWriter final : public RowListener {
  public:
@@ -265,12 +242,6 @@ class StretchesWriter final : public RowListener {
   DerivedRecord* last_ = nullptr;
 };
 
-}  // namespace
-
-DerivedRecord* encode_stretches(const ProcedureInfo& procedure) noexcept { return StretchesWriter(procedure).write(); }
-
-namespace {
-
 /// Writes rows into an FDE up to the first gap.
 class RowsWithoutGaps final : public RowListener {
  public:
@@ -306,6 +277,27 @@ DerivedRecord* encode_shape(const unw_dyn_info_t& info, Addr end) noexcept {
 }
 
 }  // namespace
+
+Result<DerivedRecord*> encode_fde(const ProcedureInfo& procedure, Addr pc) noexcept {
+  AddrRange code = procedure.range;
+  for (Addr size = k_stretch;; size /= 2) {
+    Encoded encoded = encode(procedure, code, pc, Slots::of_words);
+    if (encoded.outcome == Ending::other_slots) encoded = encode(procedure, code, pc, Slots::of_bytes);
+    if (encoded.outcome == Ending::written) return encoded.record;
+    if (encoded.outcome == Ending::other_slots)
+      return Error{ErrorCode::invalid_argument, pc, "call frame information cannot say this"};
+    const bool less_may_do = encoded.outcome == Ending::too_long || encoded.error.code == ErrorCode::out_of_memory;
+    while (size >= code.size()) size /= 2;
+    if (!less_may_do || size < local_space().arch.unit) {
+      if (encoded.outcome == Ending::too_long)
+        return Error{ErrorCode::row_too_wide, pc, "call frame information of one row is too long"};
+      return encoded.error;
+    }
+    code = stretch_around(pc, size, procedure.range);
+  }
+}
+
+DerivedRecord* encode_stretches(const ProcedureInfo& procedure) noexcept { return StretchesWriter(procedure).write(); }
 
 /// One FDE for all procedures of a shape. The unwinder gets the function's begin beside the FDE, and reads neither
 /// begin nor size of the code in the FDE (libgcc: uw_frame_state_for() takes dwarf_eh_bases::func). So such an FDE is

@@ -39,22 +39,6 @@ std::string hex(std::uint64_t value) {
   return text.data();
 }
 
-}  // namespace
-
-bool PassedFrame::has_reg(RegNum dwarf) noexcept {
-  const RegisterInfo* const info = local_space().arch.by_dwarf(dwarf);
-  return info != nullptr && info->preserved && dwarf != local_space().arch.sp && info->reg_class == RegClass::general;
-}
-
-Addr PassedFrame::sp() const noexcept { return _Unwind_GetCFA(context_); }
-
-std::uint64_t PassedFrame::reg(RegNum dwarf) const {
-  if (!has_reg(dwarf)) give_up(*this, "asks for register " + std::to_string(dwarf) + ", which calls do not preserve");
-  return _Unwind_GetGR(context_, dwarf);
-}
-
-namespace {
-
 // Itanium C++ ABI, 2.2: __cxa_exception precedes the unwinder's header, and its first member is the type. An exception
 // that std::rethrow_exception() threw again (class .. 1) has the address of the original object instead: GNU's library
 // has it in the place of the type, LLVM's before the header.
@@ -76,6 +60,18 @@ bool is_cxx(const _Unwind_Exception& header) noexcept {
 }
 
 }  // namespace
+
+bool PassedFrame::has_reg(RegNum dwarf) noexcept {
+  const RegisterInfo* const info = local_space().arch.by_dwarf(dwarf);
+  return info != nullptr && info->preserved && dwarf != local_space().arch.sp && info->reg_class == RegClass::general;
+}
+
+Addr PassedFrame::sp() const noexcept { return _Unwind_GetCFA(context_); }
+
+std::uint64_t PassedFrame::reg(RegNum dwarf) const {
+  if (!has_reg(dwarf)) give_up(*this, "asks for register " + std::to_string(dwarf) + ", which calls do not preserve");
+  return _Unwind_GetGR(context_, dwarf);
+}
 
 void* PassedFrame::thrown_object() const noexcept {
   if (!is_cxx(*exception_)) return nullptr;

@@ -75,40 +75,6 @@ namespace {
 /// Tables of targets that have ended; they are zeroed.
 constinit SpareBlocks spare_tables;
 
-}  // namespace
-
-/// The tables are not constructed here, which would touch all of their pages: they begin as zeros, which is what
-/// constant initialisation gives this process's own tables.
-TargetRows::TargetRows(const Arch& arch, const MappedModules& modules) noexcept : versions_(modules) {
-  static_assert(alignof(Tables) <= k_page_size);
-  if (!local_space().row_cache) return;
-  memory_ = spare_tables.take(sizeof(Tables));
-  if (memory_.empty()) memory_ = Block(sizeof(Tables));
-  if (memory_.empty()) return;
-  tables_ = reinterpret_cast<Tables*>(memory_.bytes().data());
-  cache_.emplace(RowCache{CompactLayout(arch), tables_->changes, versions_, tables_->rules});
-}
-
-/// The counters of changes are scattered. If one was used, all memory is returned to the kernel.
-TargetRows::~TargetRows() {
-  static_assert(sizeof(Tables) % k_page_size == 0 && sizeof(Tables) <= SpareBlocks::k_largest);
-  if (!tables_) return;
-  const bool is_spare = tables_->changes.is_new() && tables_->rules.clear();
-  tables_->changes.release();
-  if (is_spare) spare_tables.give(std::move(memory_));
-}
-
-void TargetRows::forget() noexcept {
-  constexpr std::uint64_t k_all = std::uint64_t{1} << 63;
-  if (keeps_any()) tables_->changes.count(0, k_all);
-}
-
-void TargetRows::forget(const AddrRange& code) noexcept {
-  if (keeps_any() && !code.empty()) tables_->changes.count(code.begin, code.end);
-}
-
-namespace {
-
 using Reason = TargetError::Reason;
 
 /// Names a program that decompresses a file which is compressed as a whole; null if the format is not known.
@@ -222,6 +188,36 @@ TargetError impossible_bits(const std::string& path, const Arch& arch, std::uint
 }
 
 }  // namespace
+
+/// The tables are not constructed here, which would touch all of their pages: they begin as zeros, which is what
+/// constant initialisation gives this process's own tables.
+TargetRows::TargetRows(const Arch& arch, const MappedModules& modules) noexcept : versions_(modules) {
+  static_assert(alignof(Tables) <= k_page_size);
+  if (!local_space().row_cache) return;
+  memory_ = spare_tables.take(sizeof(Tables));
+  if (memory_.empty()) memory_ = Block(sizeof(Tables));
+  if (memory_.empty()) return;
+  tables_ = reinterpret_cast<Tables*>(memory_.bytes().data());
+  cache_.emplace(RowCache{CompactLayout(arch), tables_->changes, versions_, tables_->rules});
+}
+
+/// The counters of changes are scattered. If one was used, all memory is returned to the kernel.
+TargetRows::~TargetRows() {
+  static_assert(sizeof(Tables) % k_page_size == 0 && sizeof(Tables) <= SpareBlocks::k_largest);
+  if (!tables_) return;
+  const bool is_spare = tables_->changes.is_new() && tables_->rules.clear();
+  tables_->changes.release();
+  if (is_spare) spare_tables.give(std::move(memory_));
+}
+
+void TargetRows::forget() noexcept {
+  constexpr std::uint64_t k_all = std::uint64_t{1} << 63;
+  if (keeps_any()) tables_->changes.count(0, k_all);
+}
+
+void TargetRows::forget(const AddrRange& code) noexcept {
+  if (keeps_any() && !code.empty()) tables_->changes.count(code.begin, code.end);
+}
 
 std::string why_unreadable(const std::string& path) {
   const ReadableFile file = ReadableFile::regular(path.c_str());

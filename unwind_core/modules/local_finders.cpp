@@ -47,64 +47,6 @@ std::optional<Addr> bias_of(std::span<const ElfW(Phdr)> headers, Addr begin) noe
   return lowest == ~Addr{0} ? std::nullopt : std::optional(begin - lowest);
 }
 
-}  // namespace
-
-// Its page is gone from the stack before anything else is done.
-[[gnu::noinline]] bool copy_module(Addr begin, Addr at, Module& out) noexcept {
-  FirstPage page;
-  if (!page.copy(begin)) return false;
-  const auto headers = page.headers();
-  const auto bias = bias_of(headers, begin);
-  if (!bias || !read_module({*bias, "", headers}, at, out)) return false;
-  out.path = "";
-  out.memory = &k_of_objects;
-  for (const ElfW(Phdr) & header : headers) {
-    if (header.p_type != PT_NOTE) continue;
-    const auto notes = page.part(*bias + header.p_vaddr - begin, header.p_filesz);
-    constexpr bool k_big_endian = std::endian::native == std::endian::big;
-    const auto id = find_note(notes, k_big_endian, header.p_align, ELF_NOTE_GNU, NT_GNU_BUILD_ID);
-    keep_build_id(id, out);
-    if (out.build_id_size != 0) break;
-  }
-  return true;
-}
-
-std::span<const std::byte> LocalObject::build_id() noexcept {
-  if (module_.build_id_size != 0) return std::span(module_.build_id).first(module_.build_id_size);
-  const ElfImage* const loaded = image();
-  return loaded ? loaded->build_id() : std::span<const std::byte>{};
-}
-
-const ElfImage* LocalObject::image() noexcept {
-  if (is_looked_at_) return image_ ? &*image_ : nullptr;
-  is_looked_at_ = true;
-  if ((memory_ = make_mapped<MemoryParts>(k_of_objects, module_.range)))
-    if (const auto parsed = ElfImage::parse_loaded(*memory_); parsed && is_of_it(*parsed)) image_ = *parsed;
-  return image_ ? &*image_ : nullptr;
-}
-
-/// False: the image is of an object that has taken the module's place.
-bool LocalObject::is_of_it(const ElfImage& image) const noexcept {
-  return module_.build_id_size == 0 ||
-         std::ranges::equal(image.build_id(), std::span(module_.build_id).first(module_.build_id_size));
-}
-
-const char* LocalObject::path() noexcept {
-  if (path_.empty()) path_ = PathBuffer::make();
-  if (path_.empty()) return nullptr;
-  const std::size_t length = modules_.copy_path(module_, path_.buffer());
-  return length == 0 || length >= path_.buffer().size() ? nullptr : path_.text();
-}
-
-bool LocalObject::is_still_at(Addr place, const ObjectIdentity& identity) noexcept {
-  Module module;
-  if (!modules_.find(place, module)) return false;
-  LocalObject object(module, modules_);
-  return identity_of(object) == identity;
-}
-
-namespace {
-
 constinit const CopiedMemory k_copied_memory;
 
 class ModulesWithFiles : public ModuleFinder {
@@ -200,6 +142,60 @@ constinit const ListedModules<Use::of_frames> k_listed_modules;
 constinit const ListedModules<Use::of_addresses> k_listed_modules_of_addresses;
 
 }  // namespace
+
+// Its page is gone from the stack before anything else is done.
+[[gnu::noinline]] bool copy_module(Addr begin, Addr at, Module& out) noexcept {
+  FirstPage page;
+  if (!page.copy(begin)) return false;
+  const auto headers = page.headers();
+  const auto bias = bias_of(headers, begin);
+  if (!bias || !read_module({*bias, "", headers}, at, out)) return false;
+  out.path = "";
+  out.memory = &k_of_objects;
+  for (const ElfW(Phdr) & header : headers) {
+    if (header.p_type != PT_NOTE) continue;
+    const auto notes = page.part(*bias + header.p_vaddr - begin, header.p_filesz);
+    constexpr bool k_big_endian = std::endian::native == std::endian::big;
+    const auto id = find_note(notes, k_big_endian, header.p_align, ELF_NOTE_GNU, NT_GNU_BUILD_ID);
+    keep_build_id(id, out);
+    if (out.build_id_size != 0) break;
+  }
+  return true;
+}
+
+std::span<const std::byte> LocalObject::build_id() noexcept {
+  if (module_.build_id_size != 0) return std::span(module_.build_id).first(module_.build_id_size);
+  const ElfImage* const loaded = image();
+  return loaded ? loaded->build_id() : std::span<const std::byte>{};
+}
+
+const ElfImage* LocalObject::image() noexcept {
+  if (is_looked_at_) return image_ ? &*image_ : nullptr;
+  is_looked_at_ = true;
+  if ((memory_ = make_mapped<MemoryParts>(k_of_objects, module_.range)))
+    if (const auto parsed = ElfImage::parse_loaded(*memory_); parsed && is_of_it(*parsed)) image_ = *parsed;
+  return image_ ? &*image_ : nullptr;
+}
+
+/// False: the image is of an object that has taken the module's place.
+bool LocalObject::is_of_it(const ElfImage& image) const noexcept {
+  return module_.build_id_size == 0 ||
+         std::ranges::equal(image.build_id(), std::span(module_.build_id).first(module_.build_id_size));
+}
+
+const char* LocalObject::path() noexcept {
+  if (path_.empty()) path_ = PathBuffer::make();
+  if (path_.empty()) return nullptr;
+  const std::size_t length = modules_.copy_path(module_, path_.buffer());
+  return length == 0 || length >= path_.buffer().size() ? nullptr : path_.text();
+}
+
+bool LocalObject::is_still_at(Addr place, const ObjectIdentity& identity) noexcept {
+  Module module;
+  if (!modules_.find(place, module)) return false;
+  LocalObject object(module, modules_);
+  return identity_of(object) == identity;
+}
 
 [[gnu::hot]] const ModuleFinder& local_modules() noexcept { return k_modules; }
 [[gnu::hot]] const ModuleFinder& modules_of_addresses() noexcept { return k_modules_of_addresses; }

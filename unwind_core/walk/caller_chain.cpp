@@ -176,21 +176,6 @@ void keep_rule(const CallerChain& chain, const KeepTicket& ticket, CallerRule ru
   if (rule.kept_by() != KeptBy::nothing) (void)chain.rows().keep(ticket, rule, module);
 }
 
-}  // namespace
-
-CallerRule rule_of_other(const FrameRow& row, KeptBy by, const Arch& arch) noexcept {
-  using Kind = CallerRule::Kind;
-  constexpr std::int64_t k_word = CompactRow::k_word;
-  if (row.signal_frame && arch.sigframe_ucontext >= 0) return {by, Kind::signal};
-  const bool derefs_fp = row.cfa.kind == CfaRule::Kind::deref && row.cfa.reg == arch.fp && row.cfa.add == 0;
-  const std::int64_t words = -row.cfa.offset / k_word;
-  if (derefs_fp && arch.calls_push() && row.cfa.offset % k_word == 0 && words > 0 && words < 256)
-    return {by, Kind::realigned, static_cast<std::uint8_t>(words)};
-  return {};
-}
-
-namespace {
-
 /// A frame's SP and frame pointer as a cursor has them, at the address that is looked up.
 Position position_of(const Cursor& cursor, const Arch& arch, Addr at) noexcept {
   return {at, cursor.sp(), cursor.registers().get(arch.column(arch.fp)).value_or(0), cursor.pc()};
@@ -288,6 +273,17 @@ struct Usual {
 }
 
 }  // namespace
+
+CallerRule rule_of_other(const FrameRow& row, KeptBy by, const Arch& arch) noexcept {
+  using Kind = CallerRule::Kind;
+  constexpr std::int64_t k_word = CompactRow::k_word;
+  if (row.signal_frame && arch.sigframe_ucontext >= 0) return {by, Kind::signal};
+  const bool derefs_fp = row.cfa.kind == CfaRule::Kind::deref && row.cfa.reg == arch.fp && row.cfa.add == 0;
+  const std::int64_t words = -row.cfa.offset / k_word;
+  if (derefs_fp && arch.calls_push() && row.cfa.offset % k_word == 0 && words > 0 && words < 256)
+    return {by, Kind::realigned, static_cast<std::uint8_t>(words)};
+  return {};
+}
 
 [[gnu::hot]] Stop step_by_rows(CallerChain& chain) noexcept {
   Table::Found known = chain.find(chain.position().at);

@@ -256,6 +256,29 @@ class Call {
   std::array<unw_dyn_info_t, ToldMemory::k_most> pending_;
 };
 
+/// Its count was changed by take_call().
+void take_back_lone(unw_dyn_info_t* lone) noexcept {
+  keep_begins({lone, 1});
+  if (is_gone(*lone) || cancel({&lone, 1})) return memory.give_back(lone);
+  const TableScope scope(told_lock);
+  count_procedures(1);
+}
+
+TakenBack take_back_blocks(ToldBlock* first) noexcept {
+  const TakenBack back{first->handed_on ? Answer::next : Answer::ours, first->object};
+  const bool is_gone = first->is_gone;
+  ToldCall next;
+  for (ToldCall part(first); part; part = next) {
+    next = next_of(part);
+    keep_begins(part.is_lone() ? std::span(part.lone(), 1) : std::span(part.block()->infos(), part.block()->count));
+    if (!is_gone && !cancel(part)) continue;
+    const TableScope scope(told_lock);
+    if (!is_gone) count_procedures(-static_cast<std::int64_t>(size_of(part)));
+    part.is_lone() ? memory.give_back(part.lone()) : memory.give_back(part.block());
+  }
+  return back;
+}
+
 }  // namespace
 
 Answer note_told(const ToldSections& told) noexcept {
@@ -287,33 +310,6 @@ void note_nobody_told(const void* begin) noexcept {
   const ToldCall call = calls.find_call(begin);
   if (call && !call.is_lone()) call.block()->handed_on = false;
 }
-
-namespace {
-
-/// Its count was changed by take_call().
-void take_back_lone(unw_dyn_info_t* lone) noexcept {
-  keep_begins({lone, 1});
-  if (is_gone(*lone) || cancel({&lone, 1})) return memory.give_back(lone);
-  const TableScope scope(told_lock);
-  count_procedures(1);
-}
-
-TakenBack take_back_blocks(ToldBlock* first) noexcept {
-  const TakenBack back{first->handed_on ? Answer::next : Answer::ours, first->object};
-  const bool is_gone = first->is_gone;
-  ToldCall next;
-  for (ToldCall part(first); part; part = next) {
-    next = next_of(part);
-    keep_begins(part.is_lone() ? std::span(part.lone(), 1) : std::span(part.block()->infos(), part.block()->count));
-    if (!is_gone && !cancel(part)) continue;
-    const TableScope scope(told_lock);
-    if (!is_gone) count_procedures(-static_cast<std::int64_t>(size_of(part)));
-    part.is_lone() ? memory.give_back(part.lone()) : memory.give_back(part.block());
-  }
-  return back;
-}
-
-}  // namespace
 
 TakenBack take_back(const void* begin) noexcept {
   calls.prefetch(begin);

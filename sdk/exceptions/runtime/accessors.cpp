@@ -8,6 +8,16 @@
 #include "jitunwind/sdk/exceptions/runtime/unwind_frame_p.h"
 #include "jitunwind/unwind_core/modules/object_list_internal.h"
 
+extern "C" {
+/// unwind-dw2-fde.h of libgcc: part of its ABI.
+struct Bases {
+  void* text;
+  void* data;
+  void* function;
+};
+[[gnu::weak]] const void* _Unwind_Find_FDE(const void* pc, Bases* bases);
+}
+
 namespace jitunwind::eh {
 namespace {
 
@@ -34,6 +44,14 @@ void keep(const char* name, const LoadedFunction& found) noexcept {
   found_before[number].name.store(name, std::memory_order_release);
 }
 
+template <class Function>
+Function owners(Function, _Unwind_Context* context, const char* name) noexcept {
+  if (void* const found = function_of_owner(context, name)) return reinterpret_cast<Function>(found);
+  give_up("context of an unknown unwinder");
+}
+
+bool is_own(const _Unwind_Context* context) noexcept { return context->mark == _Unwind_Context::k_mark; }
+
 }  // namespace
 
 /// pthread_cancel loads libgcc_s where no search from here finds it; it is loaded for good
@@ -54,43 +72,14 @@ void* function_of_owner(const _Unwind_Context* context, const char* name) noexce
 }
 
 bool find_fde_of_others(Addr at, ForeignFde& out) noexcept {
-  // libgcc, unwind-dw2-fde.h: struct dwarf_eh_bases.
-  struct Bases {
-    void* text;
-    void* data;
-    void* function;
-  } bases{};
-  const auto find = reinterpret_cast<const void* (*)(void*, Bases*)>(other_function("_Unwind_Find_FDE"));
+  Bases bases{};
+  const auto find = reinterpret_cast<decltype(&_Unwind_Find_FDE)>(other_function("_Unwind_Find_FDE"));
   const void* const fde = find ? find(pointer_to(at), &bases) : nullptr;
   const auto address = [](const void* p) { return Addr{reinterpret_cast<std::uintptr_t>(p)}; };
   out = {address(fde), address(bases.text), address(bases.data)};
   return fde != nullptr;
 }
 
-}  // namespace jitunwind::eh
-
-extern "C" {
-/// unwind-dw2-fde.h of libgcc: part of its ABI.
-struct Bases {
-  void* text;
-  void* data;
-  void* function;
-};
-[[gnu::weak]] const void* _Unwind_Find_FDE(const void* pc, Bases* bases);
-}
-
-namespace jitunwind::eh {
-namespace {
-
-template <class Function>
-Function owners(Function, _Unwind_Context* context, const char* name) noexcept {
-  if (void* const found = function_of_owner(context, name)) return reinterpret_cast<Function>(found);
-  give_up("context of an unknown unwinder");
-}
-
-bool is_own(const _Unwind_Context* context) noexcept { return context->mark == _Unwind_Context::k_mark; }
-
-}  // namespace
 }  // namespace jitunwind::eh
 
 using jitunwind::eh::is_own;

@@ -79,29 +79,6 @@ bool has_vector(int kind) noexcept {
          kind == UWX_LKUP_UINFO;
 }
 
-}  // namespace
-
-Answer::Answer(const Callbacks& callbacks, int request, Addr ip, Question& question) noexcept
-    : callbacks_(callbacks), vector_(question.words()) {
-  kind_ = callbacks.lookupip(request, ip, callbacks.token, &vector_);
-  // The client must not get back a vector that it did not give.
-  if (!has_vector(kind_) || vector_ == question.words()) {
-    vector_ = nullptr;
-    if (kind_ != UWX_LKUP_NOTFOUND) kind_ = UWX_LKUP_ERR;
-  }
-}
-
-Answer::~Answer() {
-  if (vector_) (void)callbacks_.lookupip(UWX_LKUP_FREE, 0, callbacks_.token, &vector_);
-}
-
-bool Answer::read(std::size_t index, Pair& out, MemoryWindow& window) const noexcept {
-  const Addr at = reinterpret_cast<std::uintptr_t>(vector_) + index * sizeof(Pair);
-  return read_object(LocalMemory(), window, at, out);
-}
-
-namespace {
-
 constexpr std::uint64_t k_spill = 2;  // the low 4 bits of UWX_KEY_SPILL
 constexpr int k_code_none = 0, k_code_spplus = 1, k_code_sprel = 2, k_code_psprel = 3, k_code_reg = 4,
               k_code_regrel = 7;
@@ -261,6 +238,25 @@ std::optional<std::uint64_t> disposition_of(const CfaRule& cfa, const Arch& arch
 }
 
 }  // namespace
+
+Answer::Answer(const Callbacks& callbacks, int request, Addr ip, Question& question) noexcept
+    : callbacks_(callbacks), vector_(question.words()) {
+  kind_ = callbacks.lookupip(request, ip, callbacks.token, &vector_);
+  // The client must not get back a vector that it did not give.
+  if (!has_vector(kind_) || vector_ == question.words()) {
+    vector_ = nullptr;
+    if (kind_ != UWX_LKUP_NOTFOUND) kind_ = UWX_LKUP_ERR;
+  }
+}
+
+Answer::~Answer() {
+  if (vector_) (void)callbacks_.lookupip(UWX_LKUP_FREE, 0, callbacks_.token, &vector_);
+}
+
+bool Answer::read(std::size_t index, Pair& out, MemoryWindow& window) const noexcept {
+  const Addr at = reinterpret_cast<std::uintptr_t>(vector_) + index * sizeof(Pair);
+  return read_object(LocalMemory(), window, at, out);
+}
 
 const RegisterInfo* register_of(int regid, const Arch& arch) noexcept {
   if (regid == UWX_REG_IP) return arch.by_dwarf(arch.pc);

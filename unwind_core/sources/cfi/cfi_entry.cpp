@@ -220,6 +220,14 @@ Status parse_fde(const Entry& entry, const CfiContext& context, Fde& fde) noexce
   return Done{};
 }
 
+Status read_fde_into(CfiBytes& bytes, const CfiContext& context, Addr at, Fde& out) noexcept {
+  Entry entry;
+  if (const Status read = read_entry(bytes, context, at, entry); !read) return read;
+  if (entry.is_cie || entry.is_terminator) return Error{ErrorCode::bad_structure, at, "no FDE at this address"};
+  if (const Status cie = read_cie(bytes, context, cie_address(entry, context), out.cie); !cie) return cie;
+  return parse_fde(entry, context, out);
+}
+
 }  // namespace
 
 Result<std::span<const std::byte>> SectionView::view_elsewhere(Addr at, std::uint64_t size) noexcept {
@@ -287,18 +295,6 @@ Result<Addr> resolve(const EncodedPointer& pointer, const Arch& arch, const Memo
   if (!pointer.indirect) return pointer.value;
   return read_word(memory, window, pointer.value, arch, "indirect pointer of a CIE or FDE");
 }
-
-namespace {
-
-Status read_fde_into(CfiBytes& bytes, const CfiContext& context, Addr at, Fde& out) noexcept {
-  Entry entry;
-  if (const Status read = read_entry(bytes, context, at, entry); !read) return read;
-  if (entry.is_cie || entry.is_terminator) return Error{ErrorCode::bad_structure, at, "no FDE at this address"};
-  if (const Status cie = read_cie(bytes, context, cie_address(entry, context), out.cie); !cie) return cie;
-  return parse_fde(entry, context, out);
-}
-
-}  // namespace
 
 Result<Fde> read_fde(CfiBytes& bytes, const CfiContext& context, Addr at) noexcept {
   Fde fde;
