@@ -76,7 +76,8 @@ TEST(CompactRow, LeadsToTheSameCallerAsTheRow) {
       ASSERT_EQ(is_found, status.has_value());
       if (!is_found) continue;
       ++applied;
-      restore(compacted, layout, found, frame);
+      restore_saved(compacted, layout, found.cfa, frame);
+      restore_others(layout, found, frame);
       ASSERT_EQ(found.pc, expected.pc);
       ASSERT_EQ(found.cfa, expected.cfa);
       ASSERT_EQ(text_of(frame, *arch), text_of(expected.registers, *arch)) << to_text(row, *arch);

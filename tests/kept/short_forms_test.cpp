@@ -189,7 +189,8 @@ TEST_P(ShortForms, OfCompactRowsLeadWhereTheRowLeads) {
     CompactCaller found;
     RegisterFile moved = frame;
     ASSERT_TRUE(find_caller(in_short, layout, space.memory, window, frame, found));
-    restore(in_short, layout, found, moved);
+    restore_saved(in_short, layout, found.cfa, moved);
+    restore_others(layout, found, moved);
     EXPECT_EQ(found.pc, expected.pc);
     expect_same_registers(moved, expected.registers, space.arch);
 

@@ -28,34 +28,6 @@ bool compact_cfa(const FrameRow& row, const CompactLayout& layout, CompactRow& o
   return true;
 }
 
-}  // namespace
-
-[[gnu::hot]] CompactLayout::CompactLayout(const Arch& arch) noexcept : arch_(&arch) {
-  slots_.fill(k_no_slot);
-  const auto add = [&](const RegisterInfo& reg) {
-    if (size_ == regs_.size() || reg.dwarf >= slots_.size()) return false;
-    slots_[reg.dwarf] = static_cast<std::uint8_t>(size_);
-    regs_[size_] = reg.dwarf;
-    columns_[size_] = reg.column;
-    ++size_;
-    return true;
-  };
-  sp_column_ = arch.column(arch.sp);
-  pc_column_ = arch.column(arch.pc);
-  const RegisterInfo* const ra = arch.by_dwarf(arch.ra);
-  bool fits = arch.word_size == CompactRow::k_word && !arch.big_endian && ra && add(*ra);
-  for (const RegisterInfo& reg : arch.registers) {
-    if (!reg.preserved || reg.column < 0) continue;
-    preserved_ |= std::uint64_t{1} << reg.column;
-    if (reg.reg_class == RegClass::general && reg.dwarf != arch.ra) fits = fits && add(reg);
-  }
-  if (!fits) size_ = 0;
-  fp_slot_ = slot_or_size(arch.fp);
-  fp_column_ = arch.column(arch.fp);
-}
-
-namespace {
-
 [[gnu::always_inline]] inline bool compact_without(RegNum left_out, const FrameRow& row, const CompactLayout& layout,
                                                    CompactRow& out) noexcept {
   if (layout.size() == 0 || row.signal_frame || row.args_size != 0) return false;
@@ -82,6 +54,30 @@ namespace {
 }
 
 }  // namespace
+
+[[gnu::hot]] CompactLayout::CompactLayout(const Arch& arch) noexcept : arch_(&arch) {
+  slots_.fill(k_no_slot);
+  const auto add = [&](const RegisterInfo& reg) {
+    if (size_ == regs_.size() || reg.dwarf >= slots_.size()) return false;
+    slots_[reg.dwarf] = static_cast<std::uint8_t>(size_);
+    regs_[size_] = reg.dwarf;
+    columns_[size_] = reg.column;
+    ++size_;
+    return true;
+  };
+  sp_column_ = arch.column(arch.sp);
+  pc_column_ = arch.column(arch.pc);
+  const RegisterInfo* const ra = arch.by_dwarf(arch.ra);
+  bool fits = arch.word_size == CompactRow::k_word && !arch.big_endian && ra && add(*ra);
+  for (const RegisterInfo& reg : arch.registers) {
+    if (!reg.preserved || reg.column < 0) continue;
+    preserved_ |= std::uint64_t{1} << reg.column;
+    if (reg.reg_class == RegClass::general && reg.dwarf != arch.ra) fits = fits && add(reg);
+  }
+  if (!fits) size_ = 0;
+  fp_slot_ = slot_or_size(arch.fp);
+  fp_column_ = arch.column(arch.fp);
+}
 
 bool compact(const FrameRow& row, const CompactLayout& layout, CompactRow& out) noexcept {
   return compact_without(k_no_reg, row, layout, out);
@@ -124,19 +120,16 @@ bool copy_caller(const CompactRow& row, const CompactLayout& layout, const Memor
   }
   out.signed_pc = out.saved[CompactLayout::k_return_address];
   out.pc = out.signed_pc & layout.arch().address_mask;
+  out.pc_at = out.cfa - row.slots[CompactLayout::k_return_address] * CompactRow::k_word;
   return true;
 }
 
 void restore(const CompactRow& row, const CompactLayout& layout, const CopiedCaller& caller,
              RegisterFile& frame) noexcept {
-  const auto set = [&](int column, std::size_t slot, std::uint64_t value) {
-    frame.set_from_memory(column, value, caller.cfa - row.slots[slot] * CompactRow::k_word);
-  };
-  frame.keep_only(layout.preserved());
   for (std::size_t slot = CompactLayout::k_return_address + 1; slot < layout.size(); ++slot)
-    if (row.slots[slot] != 0) set(layout.columns()[slot], slot, caller.saved[slot]);
-  set(layout.pc_column(), CompactLayout::k_return_address, caller.signed_pc);
-  frame.set(layout.sp_column(), caller.sp);
+    if (const std::uint64_t below = row.slots[slot] * CompactRow::k_word; below != 0)
+      frame.set_from_memory(layout.columns()[slot], caller.saved[slot], caller.cfa - below);
+  restore_others(layout, caller, frame);
 }
 
 }  // namespace jitunwind

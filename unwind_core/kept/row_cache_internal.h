@@ -237,6 +237,12 @@ struct RowCache {
   /// the row once it is found, or for more that depends on the code. `walked` is the module that the walk met last, or
   /// empty: modules with code on a stack stay loaded while the stack is walked. Signal-safe.
   bool find(Addr at, ModuleVersion& walked, RulePlace& place, KeptRow& hit, KeepTicket& ticket) const noexcept;
+  /// Finds the row at `at` by the link of `place` alone, which goes on there. False: it may be known nevertheless.
+  /// `registrations` is set to CodeChanges::number().
+  bool find_linked(Addr at, RulePlace& place, KeptRow& hit, std::uint64_t& registrations) const noexcept;
+  /// find() where find_linked() has found nothing.
+  bool find_otherwise(Addr at, ModuleVersion& walked, RulePlace& place, KeptRow& hit,
+                      KeepTicket& ticket) const noexcept;
   /// Finds the rule of code alike; none: there is no such rule. If that is wanted, the rule is kept by the address,
   /// too. Precondition: none holds by the address. Needs room on the stack (small_stack_internal.h), and is
   /// signal-safe. `row` is for find_new(), which is called next.
@@ -301,9 +307,6 @@ struct RowCache {
 
  private:
   CallerRule find_shared(KeepTicket& ticket, RulePlace& place, NewRow& row) const noexcept;
-  /// The link does not lead to the entry, or the entry needs more than find() looks at.
-  bool find_otherwise(Addr at, ModuleVersion& walked, RulePlace& place, KeptRow& hit,
-                      KeepTicket& ticket) const noexcept;
   RulePlace keep_if_wanted(const KeepTicket& ticket, CallerRule rule, const CompactRow* row,
                            const ModuleVersion& module) const noexcept;
   void keep_alike(AlikePlace place, const NewRow& row) const noexcept;
@@ -312,23 +315,31 @@ struct RowCache {
 
 inline RulePlace RulePlace::at(std::uint32_t number, CallerRule rule) noexcept { return {number, rule.linked(number)}; }
 
-[[gnu::always_inline]] inline bool RowCache::find(Addr at, ModuleVersion& walked, RulePlace& place, KeptRow& hit,
-                                                  KeepTicket& ticket) const noexcept {
+[[gnu::always_inline]] inline bool RowCache::find_linked(Addr at, RulePlace& place, KeptRow& hit,
+                                                         std::uint64_t& registrations) const noexcept {
   using Table = KeptRules::Table;
   const Table::Entries entries = rules.table.entries();
   const Table::Number number = entries.in_bounds(place.next);
   const CallerRule rule = entries.value(number);
-  const std::uint64_t registrations = changes.number(at);
+  registrations = changes.number(at);
   if (rule.is_of_module() || !rule.is_whole() || !entries.holds(number, rule, at, Table::cipher(registrations)))
       [[unlikely]]
-    return find_otherwise(at, walked, place, hit, ticket);
-  ticket.at = at;
-  ticket.registrations = registrations;
-  ticket.before = number;
+    return false;
   count_warm_event(Counter::kept_row_used);
   place = RulePlace::at(number, rule);
   hit.rule = rule;
   rules.shapes.row(rule.shape(), rule.cfa_words(), hit.row);
+  return true;
+}
+
+[[gnu::always_inline]] inline bool RowCache::find(Addr at, ModuleVersion& walked, RulePlace& place, KeptRow& hit,
+                                                  KeepTicket& ticket) const noexcept {
+  std::uint64_t registrations;
+  if (!find_linked(at, place, hit, registrations)) [[unlikely]]
+    return find_otherwise(at, walked, place, hit, ticket);
+  ticket.at = at;
+  ticket.registrations = registrations;
+  ticket.before = place.number;
   return true;
 }
 

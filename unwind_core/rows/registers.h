@@ -53,15 +53,14 @@ class RegisterFile {
   /// Sets a value that was read from memory.
   void set_from_memory(int column, std::uint64_t value, Addr at) noexcept { put(column, value, Where::memory, at); }
   /// Does the same as set_from_memory() for words of this process's own memory that are read on demand: columns[i] is
-  /// at CFA - words_below[i] words, for each i from `first` on with words_below[i] != 0.
-  template <std::size_t N>
-  void set_in_place(const std::array<std::int8_t, N>& columns, const std::array<std::uint8_t, N>& words_below,
-                    std::size_t first, std::size_t end, Addr cfa) noexcept {
+  /// at CFA - n words, where n is byte i of `words_below`, or nowhere if that is 0.
+  void set_in_place(const std::int8_t* columns, std::uint64_t words_below, Addr cfa) noexcept {
     std::uint64_t saved = 0;
-    for (std::size_t i = first; i < end; ++i) {
-      if (words_below[i] == 0) continue;
-      const auto column = static_cast<std::size_t>(columns[i]);
-      places_[column] = cfa - sizeof(std::uintptr_t) * std::uint64_t{words_below[i]};
+    for (; words_below != 0; words_below >>= 8, ++columns) {
+      const int zeros = std::countr_zero(words_below) / 8;  // most bytes are 0
+      words_below >>= 8 * zeros, columns += zeros;
+      const auto column = static_cast<std::size_t>(*columns);
+      places_[column] = cfa - sizeof(std::uintptr_t) * (words_below & 0xff);
       saved |= std::uint64_t{1} << column;
     }
     known_ |= saved;

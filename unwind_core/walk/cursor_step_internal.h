@@ -14,7 +14,12 @@ inline bool StackPosition::find_caller(const CompactRow& row, CompactCaller& out
 }
 
 inline void StackPosition::go_to(const CompactCaller& caller, const CompactRow& row) noexcept {
-  restore(row, space_->row_cache->layout, caller, registers_);
+  restore_saved(row, space_->row_cache->layout, caller.cfa, registers_);
+  go_to(caller);
+}
+
+inline void StackPosition::go_to(const CompactCaller& caller) noexcept {
+  restore_others(space_->row_cache->layout, caller, registers_);
   arrive(CodeAddress::returned_to(caller.pc));
 }
 

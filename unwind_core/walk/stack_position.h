@@ -66,6 +66,7 @@ class StackPosition {
   /// False where apply_row() must decide.
   bool find_caller(const CompactRow& row, CompactCaller& out) noexcept;
   void go_to(const CompactCaller& caller, const CompactRow& row) noexcept;
+  void go_to(const CompactCaller& caller) noexcept;  ///< comes after restore_saved()
   /// Finds the caller where the saved registers cannot be seen in place: in other targets.
   bool find_caller(const CompactRow& row, CopiedCaller& out) noexcept;
   void go_to(const CopiedCaller& caller, const CompactRow& row) noexcept;

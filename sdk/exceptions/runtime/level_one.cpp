@@ -22,24 +22,6 @@ void add_name(Line& line, const UnwindFrame& frame) noexcept {
   line.text(" (").text(text.data()).text("+").hex(frame.pc() - name.start).text(")");
 }
 
-}  // namespace
-
-void report(const char* what, const UnwindFrame& frame, const Error* why) noexcept {
-  Line line;
-  line.text("jitunwind: ").text(what).text(" at frame ").number(frame.depth()).text(", pc ").hex(frame.pc());
-  add_name(line, frame);
-  if (why) line.text(": ").text(error_text(why->code)).text(", ").text(why->what).text(" at ").hex(why->at);
-  line.write_to(STDERR_FILENO);
-}
-
-void give_up(const char* what) noexcept {
-  Line line;
-  line.text("jitunwind: ").text(what).write_to(STDERR_FILENO);
-  std::abort();
-}
-
-namespace {
-
 using Known = UnwindFrame::Known;
 
 constexpr int k_abi_version = 1;
@@ -92,7 +74,7 @@ union CopiedContext {
 _Unwind_Reason_Code search(_Unwind_Exception* exception, _Unwind_Context& context, CopiedContext& room,
                            _Unwind_Context*& first) {
   for (;;) {
-    const Known known = context.frame.look();
+    const Known known = context.frame.look(UnwindFrame::Plain::passed);
     if (known != Known::found) return stopped(context.frame, known, _URC_FATAL_PHASE1_ERROR);
     if (context.frame.personality()) {
       const auto answer = ask_personality(_UA_SEARCH_PHASE, exception, context);
@@ -164,6 +146,20 @@ JITUNWIND_LEFT_BY_A_JUMP _Unwind_Reason_Code force(_Unwind_Exception* exception,
 bool is_forced(const _Unwind_Exception* exception) noexcept { return exception->private_1 != k_tag; }
 
 }  // namespace
+
+void report(const char* what, const UnwindFrame& frame, const Error* why) noexcept {
+  Line line;
+  line.text("jitunwind: ").text(what).text(" at frame ").number(frame.depth()).text(", pc ").hex(frame.pc());
+  add_name(line, frame);
+  if (why) line.text(": ").text(error_text(why->code)).text(", ").text(why->what).text(" at ").hex(why->at);
+  line.write_to(STDERR_FILENO);
+}
+
+void give_up(const char* what) noexcept {
+  Line line;
+  line.text("jitunwind: ").text(what).write_to(STDERR_FILENO);
+  std::abort();
+}
 
 extern "C" {
 

@@ -15,7 +15,6 @@
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/unwind_core/memory/raw_access_internal.h"
 #include "jitunwind/unwind_core/memory/small_stack_internal.h"
-#include "jitunwind/unwind_core/page_internal.h"
 #include "jitunwind/unwind_core/sources/cfi/cfi.h"
 #include "jitunwind/unwind_core/walk/context.h"
 #include "jitunwind/unwind_core/walk/cursor_step_internal.h"
@@ -150,20 +149,56 @@ void UnwindFrame::set_procedure(const ProcedureInfo& procedure) noexcept {
   return known.holds(facts_, ticket.at, Facts::cipher(version));
 }
 
-UnwindFrame::Known UnwindFrame::look() noexcept {
+UnwindFrame::Known UnwindFrame::look(Plain plain) noexcept {
   KeepTicket ticket;
+  const RowCache* const rows = space_->row_cache;
+  const bool is_linked = rows && go_by_links(*rows, plain, ticket);
   if (is_outermost()) [[unlikely]] {
     is_compact_ = false;
     set_procedure({});
     return Known::end;
   }
-  const RowCache* const rows = space_->row_cache;
-  if (!rows || !rows->find(address_.lookup(), module_, rule_place_, kept_, ticket)) [[unlikely]]
+  if (!is_linked && (!rows || !rows->find_otherwise(address_.lookup(), module_, rule_place_, kept_, ticket)))
+      [[unlikely]]
     return with_room(walk_, [&] { return look_anew(rows, ticket); });
   is_compact_ = true;
   if (find_facts(ticket)) [[likely]]
     return Known::found;
   return with_room(walk_, [&] { return look_at_procedure(ticket); });
+}
+
+/// Goes over plain frames, if they are passed, as long as links lead on. Nothing but pc, SP and the places of saved
+/// registers is needed on the way. Whether a link leads to this frame's row, which is `kept_` then.
+[[gnu::always_inline]] inline bool UnwindFrame::go_by_links(const RowCache& rows, Plain plain,
+                                                            KeepTicket& ticket) noexcept {
+  const CompactLayout& layout = rows.layout;
+  CompactCaller here{.sp = plain == Plain::passed ? sp() : 0};
+  Addr at = address_.lookup();
+  RulePlace place = rule_place_;
+  std::uint32_t passed = 0;
+  bool is_linked;
+  for (;; ++passed) {
+    is_linked = rows.find_linked(at, place, kept_, ticket.registrations);
+    if (!is_linked || plain == Plain::looked_at || kept_.rule.handler() != Handler::none) break;
+    const bool by_fp = kept_.rule.base_is_frame_pointer();
+    if (by_fp && !registers_.known(layout.fp_column())) break;
+    const Addr base = by_fp ? registers_.value(layout.fp_column()) : here.sp;
+    CompactCaller caller;
+    if (!jitunwind::find_caller(kept_.row, base, layout, space_->memory, window_, caller)) break;
+    if (caller.pc == 0 || caller.sp <= here.sp) break;
+    restore_saved(kept_.row, layout, caller.cfa, registers_);
+    here = caller;
+    at = CodeAddress::returned_to(caller.pc).lookup();
+  }
+  ticket.at = at;
+  ticket.before = place.number;
+  rule_place_ = place;
+  if (passed != 0) {
+    depth_ += passed - 1;
+    landing_pad_ = 0;
+    go_to(here);
+  }
+  return is_linked;
 }
 
 Handler UnwindFrame::handler(KeptBy by) const noexcept {
@@ -223,7 +258,7 @@ Addr UnwindFrame::start() noexcept {
 
 Addr UnwindFrame::gp() noexcept { return is_outermost() ? 0 : find_procedure_anew().gp; }
 
-UnwindFrame::Known UnwindFrame::look_anew(const RowCache* rows, KeepTicket ticket) noexcept {
+UnwindFrame::Known UnwindFrame::look_anew(const RowCache* rows, KeepTicket& ticket) noexcept {
   NewRow row(*row_, rows ? &rows->layout : nullptr);
   is_compact_ = rows && rows->find_alike(ticket, rule_place_, row, kept_);
   if (is_compact_) return find_facts(ticket) ? Known::found : look_at_procedure(ticket);
@@ -282,7 +317,7 @@ UnwindFrame::Known UnwindFrame::go_on_to(const C& caller, const Row& row) noexce
 }
 
 UnwindFrame::Known UnwindFrame::step() noexcept {
-  if (depth_ == k_max_frames) return fail({ErrorCode::frame_limit, pc(), "frames of one stack"});
+  if (depth_ >= k_max_frames) return fail({ErrorCode::frame_limit, pc(), "frames of one stack"});
   if (is_compact_) {
     if (CompactCaller caller; find_caller(kept_.row, caller)) return go_on_to(caller, kept_.row);
   }

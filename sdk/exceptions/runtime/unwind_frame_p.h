@@ -37,9 +37,11 @@ class UnwindFrame : public StackPosition {
   /// walks of a thread apart that are not over.
   UnwindFrame(const void* entry, FrameRow& row, const void* walk) noexcept;
 
+  /// A plain frame has no personality routine. look() may pass it, and looks at a caller then.
+  enum class Plain { looked_at, passed };
   /// Looks up the row and the facts of the code here. Guesses do not count: the registers that they restore may be
   /// wrong.
-  Known look() noexcept;
+  Known look(Plain plain = Plain::looked_at) noexcept;
   /// Repeats the lookup in a copy of a frame, after the original went on. The copy has its own results, unless they are
   /// in the row that copies share.
   Known look_again() noexcept { return is_compact_ ? Known::found : look(); }
@@ -77,9 +79,10 @@ class UnwindFrame : public StackPosition {
 
  private:
   Known fail(const Error& error) noexcept;
+  bool go_by_links(const RowCache& rows, Plain plain, KeepTicket& ticket) noexcept;
   Known look_at_procedure(const KeepTicket& ticket) noexcept;
   /// `rows`: null in an address space that keeps nothing.
-  Known look_anew(const RowCache* rows, KeepTicket ticket) noexcept;
+  Known look_anew(const RowCache* rows, KeepTicket& ticket) noexcept;
   void keep(const RowCache& rows, const KeepTicket& ticket, Lookup& asked, const NewRow& row) noexcept;
   /// Finds the procedure and sets its facts. Nothing is found where nothing knows the code.
   Status find_procedure(Lookup& asked) noexcept;
