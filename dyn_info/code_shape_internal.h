@@ -32,8 +32,11 @@ struct CodeShape {
   std::array<std::atomic<CallerRule>, 2> first_rules{};  ///< AlikePlace::first()
   std::atomic<const DerivedRecord*> fde{nullptr};        ///< for whoever encodes one of all code alike
 
-  /// Whether code is as long as the contents say at least.
-  bool has_room(AddrRange procedure) const noexcept { return procedure.size() >> unit_bits >= front + tail; }
+  /// Whether code is as long as the contents say at least, in whole units.
+  bool has_room(AddrRange procedure) const noexcept {
+    const std::uint64_t units = procedure.size() >> unit_bits;
+    return units >= front + tail && units << unit_bits == procedure.size();
+  }
   std::byte* contents() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
   const std::byte* contents() const noexcept { return reinterpret_cast<const std::byte*>(this + 1); }
   /// The place of code at `at`. There is none too far from the procedure's begin.

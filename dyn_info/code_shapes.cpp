@@ -189,54 +189,50 @@ constexpr unsigned k_list_bits = 8;
 using KnownLists = std::array<KnownList, std::size_t{1} << k_list_bits>;
 constinit std::atomic<KnownLists*> known_lists{nullptr};
 
-/// Null: there is no room, or the list is not shared.
-KnownList* known_list(Addr list) noexcept {
+/// Null: there is no room.
+KnownLists* make_known_lists() noexcept {
   KnownLists* lists = known_lists.load(std::memory_order_acquire);
-  if (list == 0) return nullptr;
-  if (!lists) [[unlikely]] {
-    DerivedRecord* const record = has_room_for_shared() ? allocate_derived(sizeof *lists) : nullptr;
-    if (!record) return nullptr;
-    auto* const made = new (record->bytes()) KnownLists{};
-    if (known_lists.compare_exchange_strong(lists, made, std::memory_order_acq_rel))
-      count_shared(*record), lists = made;
-    else
-      give_back_derived(record);
-  }
-  return &(*lists)[table_place(list, k_list_bits)];
+  DerivedRecord* const record = !lists && has_room_for_shared() ? allocate_derived(sizeof *lists) : nullptr;
+  if (!record) return lists;
+  auto* const made = new (record->bytes()) KnownLists{};
+  if (known_lists.compare_exchange_strong(lists, made, std::memory_order_acq_rel)) return count_shared(*record), made;
+  give_back_derived(record);
+  return lists;
 }
 
-/// The list, and in a bit whether there are facts. 0: it is this procedure's own, because it has its data or lies
-/// behind its descriptor; or there are no directives.
-Addr shared_list(const unw_dyn_info_t& info) noexcept {
-  const unw_dyn_region_info_t* const first = info.u.pi.regions;
-  const Addr list = reinterpret_cast<std::uintptr_t>(first), from = reinterpret_cast<std::uintptr_t>(&info);
-  if (info.format != UNW_INFO_FORMAT_DYNAMIC || list - from < 2 * sizeof info) return 0;
-  return first && first->insn_count != 0 ? list | (info.u.pi.handler != 0) : 0;
-}
-
-/// Null: the procedure has none. `forgotten` is times_shapes_were_forgotten() of before.
-CodeShape* shape_to_note(const ProcedureHold& hold, std::uint64_t forgotten, CompactCode& code) noexcept {
-  const unw_dyn_info_t& info = *hold.info();
-  const Arch* const arch = host_arch();
-  if (!arch || matches_nothing(info, *arch)) return nullptr;
-  const Addr list = shared_list(info);
-  const std::uint64_t cipher = KnownList::cipher(forgotten);
-  KnownList* const known = known_list(list);
-  if (const ShapeOfList there = known ? known->value() : ShapeOfList{};
-      known && known->holds(there, list, cipher) && still_registered({there.registration, there.node}))
-    if (CodeShape* const shape = by_number(there.shape); shape->has_room(code_of(info))) return shape;
-  ShapeKey key;
-  CodeShape* const shape = key.read(info, *arch, code) ? find_or_make(key, std::countr_zero(arch->unit)) : nullptr;
-  const ShapeOfList found{hold.key().registration, hold.key().node, shape ? shape->number : 0};
-  if (known && shape) known->set(found, KnownList::key_of(list, found, cipher));
+/// Returns null if no shape is known of the list. Both registrations are there at one moment, and the known one was
+/// before. So the list is as it was when its shape was found.
+CodeShape* find_by_list(RegistrationKey key, AddrRange code, Addr list, std::uint64_t forgotten) noexcept {
+  const KnownLists* const lists = known_lists.load(std::memory_order_acquire);
+  if (list == 0 || !lists) return nullptr;
+  const KnownList& known = (*lists)[table_place(list, k_list_bits)];
+  const ShapeOfList there = known.value();
+  if (!known.holds(there, list, KnownList::cipher(forgotten)) || !still_registered({there.registration, there.node}) ||
+      !still_registered(key))
+    return nullptr;
+  CodeShape* const shape = by_number(there.shape);
+  if (!shape->has_room(code)) return nullptr;
+  set_shape(key, forgotten, shape->number);
   return shape;
 }
 
 /// Finds and notes the shape of a procedure that none is noted of. `code` is set if its FDE was read.
 [[gnu::noinline]] CodeShape* note_shape(const ProcedureHold& hold, CompactCode& code) noexcept {
   const std::uint64_t forgotten = times_shapes_were_forgotten();
-  CodeShape* const shape = shape_to_note(hold, forgotten, code);
-  set_shape(hold, forgotten, shape ? shape->number : 0);
+  const unw_dyn_info_t& info = *hold.info();
+  const Arch* const arch = host_arch();
+  const Addr list = list_of(info);
+  ShapeKey key;
+  const bool has_shape = arch && !matches_nothing(info, *arch) && key.read(info, *arch, code);
+  CodeShape* const shape = has_shape ? find_or_make(key, std::countr_zero(arch->unit)) : nullptr;
+  set_shape(hold.key(), forgotten, shape ? shape->number : 0);
+  // A list is the procedure's own if it has its data or lies behind its descriptor.
+  const bool is_behind = list - reinterpret_cast<std::uintptr_t>(&info) < 2 * sizeof info;
+  if (!shape || list == 0 || is_behind || info.u.pi.regions->insn_count == 0) return shape;
+  if (KnownLists* const lists = make_known_lists()) {
+    const ShapeOfList found{hold.key().registration, hold.key().node, shape->number};
+    (*lists)[table_place(list, k_list_bits)].set(found, KnownList::key_of(list, found, KnownList::cipher(forgotten)));
+  }
   return shape;
 }
 
@@ -248,8 +244,10 @@ class RegisteredShapes final : public CodeShapes {
     const ShapeAnswer known = find_noted_shape(at);
     if (known.procedure.empty()) return {};
     AlikePlace place;
-    if (known.shape) {
-      CodeShape* const shape = by_number(*known.shape);
+    const auto noted = known.note.shape(known.key.registration);
+    CodeShape* const shape =
+        noted ? by_number(*noted) : find_by_list(known.key, known.procedure, known.note.list(), known.note.forgotten);
+    if (shape || noted) {
       if (shape) place = shape->place(known.procedure, at);
       if (!place) return {};
       if (const CallerRule rule = rules.find(place); rule.kept_by() != KeptBy::nothing) return rule;
@@ -288,7 +286,10 @@ void count_shared(const DerivedRecord& record) noexcept {
 }
 
 CodeShape* find_shape(const ProcedureHold& hold) noexcept {
-  if (const auto known = shape_of(hold)) return by_number(*known);
+  const DerivedRecords::Note note = note_of(hold);
+  if (const auto known = note.shape(hold.key().registration)) return by_number(*known);
+  if (CodeShape* const shape = find_by_list(hold.key(), code_of(*hold.info()), note.list(), note.forgotten))
+    return shape;
   CompactCode ignored;
   return note_shape(hold, ignored);
 }

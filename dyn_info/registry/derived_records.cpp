@@ -113,6 +113,32 @@ void lead_far(DerivedRecord& record, DerivedRecord* next) noexcept {
   record.far.store(far, std::memory_order_relaxed);
 }
 
+/// Calls `read(known, answer, range)` for the newest procedure that covers `pc`, and returns what it has set in
+/// `known`, as it was at one moment. Nothing is read if there is none. Returns `otherwise` if registrations interfered
+/// again and again.
+template <class T, class Read>
+[[gnu::always_inline]] inline T read_beside_writers(std::uint64_t pc, const T& otherwise, Read read) noexcept {
+  using Kind = ProcedureIndex::Answer::Kind;
+  const RegistryState& r = registry_state;
+  constexpr int k_attempts = 4;
+  T known{};
+  for (int i = 0; i < k_attempts; ++i, known = {}) {
+    ProcedureIndex::Snapshot snapshot;
+    const ProcedureIndex::Answer answer = r.index.find(pc, snapshot);
+    if (answer.kind == Kind::interfered) continue;
+    if (answer.kind == Kind::found) {
+      const ProcedureNode& node = r.nodes[answer.node];
+      // Fields of another procedure can only be seen together with that one's state.
+      const std::uint64_t start = node.start.load(std::memory_order_acquire);
+      read(known, answer, AddrRange{start, node.end.load(std::memory_order_acquire)});
+      if (node.state.load(std::memory_order_acquire) != answer.state.word()) continue;
+    }
+    if (r.index.unchanged(pc, snapshot)) return known;
+  }
+  known = otherwise;
+  return known;
+}
+
 }  // namespace
 
 const DerivedRecord* DerivedRecords::publish(NodeId id, DerivedRecord* record) noexcept {
@@ -178,47 +204,20 @@ const DerivedRecord* find_derived(const ProcedureHold& hold, std::uint64_t pc) n
 
 bool has_one_derived(const ProcedureHold& hold) noexcept { return registry_state.derived.has_one(hold.key().node); }
 
-namespace {
-
-/// Returns `read(answer, range)` for the newest procedure that covers `pc`, as it was at one moment. Nothing is read if
-/// there is none. Returns `otherwise` if registrations interfered again and again.
-template <class T, class Read>
-[[gnu::always_inline]] inline T read_beside_writers(std::uint64_t pc, const T& otherwise, Read read) noexcept {
-  using Kind = ProcedureIndex::Answer::Kind;
-  const RegistryState& r = registry_state;
-  constexpr int k_attempts = 4;
-  T known{};
-  for (int i = 0; i < k_attempts; ++i, known = {}) {
-    ProcedureIndex::Snapshot snapshot;
-    const ProcedureIndex::Answer answer = r.index.find(pc, snapshot);
-    if (answer.kind == Kind::interfered) continue;
-    if (answer.kind == Kind::found) {
-      const ProcedureNode& node = r.nodes[answer.node];
-      // Fields of another procedure can only be seen together with that one's state.
-      const std::uint64_t start = node.start.load(std::memory_order_acquire);
-      known = read(answer, AddrRange{start, node.end.load(std::memory_order_acquire)});
-      if (node.state.load(std::memory_order_acquire) != answer.state.word()) continue;
-    }
-    if (r.index.unchanged(pc, snapshot)) return known;
-  }
-  known = otherwise;
-  return known;
-}
-
-}  // namespace
-
 DerivedAnswer find_derived(std::uint64_t pc) noexcept {
   using Kind = DerivedAnswer::Kind;
-  return read_beside_writers(pc, DerivedAnswer{Kind::no_record}, [&](const auto& answer, AddrRange procedure) {
-    const DerivedRecord* const record = registry_state.derived.find(answer.node, procedure, pc);
-    return DerivedAnswer{record != nullptr ? Kind::found : Kind::no_record, record, procedure.begin};
-  });
+  return read_beside_writers(
+      pc, DerivedAnswer{Kind::no_record}, [&](auto& known, const auto& answer, AddrRange procedure) {
+        const DerivedRecord* const record = registry_state.derived.find(answer.node, procedure, pc);
+        known = DerivedAnswer{record != nullptr ? Kind::found : Kind::no_record, record, procedure.begin};
+      });
 }
 
 ShapeAnswer find_noted_shape(std::uint64_t pc) noexcept {
-  return read_beside_writers(pc, ShapeAnswer{}, [](const auto& answer, AddrRange procedure) {
-    const RegistrationKey key{answer.state.registration(), answer.node};
-    return ShapeAnswer{registry_state.derived.shape(key.node, key.registration), procedure, key};
+  return read_beside_writers(pc, ShapeAnswer{}, [](auto& known, const auto& answer, AddrRange procedure) {
+    known.note = registry_state.derived.note(answer.node);
+    known.procedure = procedure;
+    known.key = {answer.state.registration(), answer.node};
   });
 }
 
@@ -230,12 +229,12 @@ const DerivedRecord* publish_derived(const ProcedureHold& hold, DerivedRecord* r
   return registry_state.derived.publish(hold.key().node, record);
 }
 
-std::optional<std::uint32_t> shape_of(const ProcedureHold& hold) noexcept {
-  return registry_state.derived.shape(hold.key().node, hold.key().registration);
+DerivedRecords::Note note_of(const ProcedureHold& hold) noexcept {
+  return registry_state.derived.note(hold.key().node);
 }
 
-void set_shape(const ProcedureHold& hold, std::uint64_t forgotten, std::uint32_t shape) noexcept {
-  registry_state.derived.set_shape(hold.key().node, hold.key().registration, forgotten, shape);
+void set_shape(RegistrationKey key, std::uint64_t forgotten, std::uint32_t shape) noexcept {
+  registry_state.derived.set_shape(key.node, key.registration, forgotten, shape);
 }
 
 std::uint64_t times_shapes_were_forgotten() noexcept { return registry_state.derived.times_forgotten(); }

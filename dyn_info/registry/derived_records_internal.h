@@ -37,6 +37,13 @@ struct DerivedRecord {
   std::size_t size() const noexcept;
 };
 
+/// The list of directives of a description, and in a bit whether it has a handler. 0: there is no list.
+inline Addr list_of(const unw_dyn_info_t& info) noexcept {
+  const Addr list = reinterpret_cast<std::uintptr_t>(info.u.pi.regions);
+  if (info.format != UNW_INFO_FORMAT_DYNAMIC || list == 0 || list % 4 != 0) return 0;
+  return list | (info.u.pi.handler != 0 ? 2 : 0);
+}
+
 class DerivedRecords {
  public:
   constexpr DerivedRecords() noexcept = default;
@@ -76,14 +83,30 @@ class DerivedRecords {
   /// Notes the shape of a registration's code, or 0 if it has none. Replaces the note of the node's last registration.
   /// `forgotten` is times_forgotten() before the description was read.
   void set_shape(NodeId id, std::uint64_t registration, std::uint64_t forgotten, std::uint32_t shape) noexcept {
-    const std::uint64_t note = note_of(registration, forgotten) | shape;
+    const std::uint64_t note = note_of(registration, forgotten) | shape << 1;
     if (is_readable(id)) shapes_[id].store(note, std::memory_order_release);
   }
-  /// Returns nothing if no shape is noted for that registration, or if it was forgotten.
-  std::optional<std::uint32_t> shape(NodeId id, std::uint64_t registration) const noexcept {
-    const std::uint64_t note = is_readable(id) ? shapes_[id].load(std::memory_order_acquire) : 0;
-    if ((note & ~std::uint64_t{k_most_shape}) != note_of(registration, times_forgotten())) return std::nullopt;
-    return static_cast<std::uint32_t>(note & k_most_shape);
+  /// Notes the list of directives of a registration that is being made, or 0. The caller holds the writers' lock.
+  void set_list(NodeId id, Addr list) noexcept {
+    shapes_[id].store(list == 0 ? 0 : (list + list_key(times_forgotten())) | 1, std::memory_order_release);
+  }
+  /// A note of a node. Plain words: others would be copied as vectors, which wait for the words that were just stored.
+  struct Note {
+    std::uint64_t word = 0;
+    std::uint64_t forgotten = 0;  ///< times_forgotten() before
+
+    /// Nothing: no shape is noted for that registration, or it was forgotten.
+    std::optional<std::uint32_t> shape(std::uint64_t registration) const noexcept {
+      if ((word & ~std::uint64_t{k_most_shape << 1}) != note_of(registration, forgotten)) return std::nullopt;
+      return static_cast<std::uint32_t>(word >> 1 & k_most_shape);
+    }
+    /// The list of the node's registration, or 0.
+    Addr list() const noexcept { return (word & 1) != 0 ? word - 1 - list_key(forgotten) : 0; }
+  };
+  /// It is of the node's registration if that is found unchanged afterwards.
+  Note note(NodeId id) const noexcept {
+    const std::uint64_t forgotten = times_forgotten();
+    return {is_readable(id) ? shapes_[id].load(std::memory_order_acquire) : 0, forgotten};
   }
   /// Makes every note invalid.
   void forget_shapes() noexcept { times_forgotten_.fetch_add(1, std::memory_order_seq_cst); }
@@ -147,13 +170,16 @@ class DerivedRecords {
   };
   /// The note, without the shape.
   static std::uint64_t note_of(std::uint64_t registration, std::uint64_t forgotten) noexcept {
-    return (registration + spread(forgotten)) << k_shape_bits;
+    return (registration + spread(forgotten)) << (k_shape_bits + 1);
   }
+  /// A note of a list has this added, so that it names no list under another count.
+  static Addr list_key(std::uint64_t forgotten) noexcept { return spread(forgotten) << 3; }
   bool is_readable(NodeId id) const noexcept { return id < readable_below_.load(std::memory_order_acquire); }
   Slot slot(NodeId id) const noexcept { return is_readable(id) ? slots_[id].load(std::memory_order_acquire) : Slot(); }
 
   GrowingArray<std::atomic<Slot>, 10, 20, Pages::small> slots_;  // as many as nodes
-  /// A note for each node, of a registration, with the shape. Registrations begin with 1.
+  /// A note for each node, of a registration, with the shape; the last bit says that it is the list. Registrations
+  /// begin with 1.
   GrowingArray<std::atomic<std::uint64_t>, 10, 20, Pages::small> shapes_;
   GrowingArray<Cell, 14, 18, Pages::small> cells_;
   std::atomic<std::uint64_t> frontier_{0};      // cells behind were never handed out
@@ -187,15 +213,15 @@ bool has_one_derived(const ProcedureHold& hold) noexcept;
 
 /// The shape that is noted for the newest procedure that covers an address.
 struct ShapeAnswer {
-  std::optional<std::uint32_t> shape;  ///< none: nothing is noted, or no procedure covers the address
-  AddrRange procedure{};               ///< empty: none covers it
+  DerivedRecords::Note note;
+  AddrRange procedure{};  ///< empty: none covers the address
   RegistrationKey key{};
 };
 /// Reads nothing of the descriptor, so it needs no hold. Signal-safe.
 ShapeAnswer find_noted_shape(std::uint64_t pc) noexcept;
-/// Returns the shape that is noted for a held procedure.
-std::optional<std::uint32_t> shape_of(const ProcedureHold& hold) noexcept;
-void set_shape(const ProcedureHold& hold, std::uint64_t forgotten, std::uint32_t shape) noexcept;
+/// Returns the note of a held procedure.
+DerivedRecords::Note note_of(const ProcedureHold& hold) noexcept;
+void set_shape(RegistrationKey key, std::uint64_t forgotten, std::uint32_t shape) noexcept;
 std::uint64_t times_shapes_were_forgotten() noexcept;
 
 /// Allocates a record that has no owner yet. Signal-safe.

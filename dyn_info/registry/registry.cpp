@@ -67,6 +67,7 @@ NodeId prepare(unw_dyn_info_t* di, Behind behind, ProcedureIndex::Cells& cells, 
   node.end.store(di->end_ip, std::memory_order_release);
   node.batch.store(0, std::memory_order_relaxed);
   node.batch_next = 0;
+  registry.derived.set_list(id, list_of(*di));
   registry.nodes.bind(id, di);
   return id;
 }
@@ -228,12 +229,6 @@ std::uint32_t retire_with_lock(std::span<unw_dyn_info_t* const> procedures, Batc
   return Done{};
 }
 
-}  // namespace
-
-bool is_writing() noexcept { return WritingScope::active(); }
-
-namespace {
-
 bool register_with_lock(std::span<unw_dyn_info_t* const> batch, Behind behind, Due& due, Error& error) noexcept {
   const WritingScope scope;
   if (!are_usable(batch, error) || !start(error)) return false;
@@ -244,27 +239,6 @@ bool register_with_lock(std::span<unw_dyn_info_t* const> batch, Behind behind, D
   (void)unlock(&due);
   return done;
 }
-
-}  // namespace
-
-Status register_procedures(std::span<unw_dyn_info_t* const> batch, Behind behind) noexcept {
-  if (WritingScope::active()) return note_refused("register", refused_to_interrupter());
-  if (looks_at_new()) [[unlikely]]
-    if (const Status allowed = look_at_new(batch, behind); !allowed) return note_refused("register", allowed.error());
-  if (batch.size() == 1) registry.nodes.prefetch_taking(batch.front());
-  Due due;
-  Error error{};
-  const bool done = register_with_lock(batch, behind, due, error);
-  due.run();
-  if (!done) return note_refused("register", error);
-  count_event(Counter::procedure_registered, batch.size());
-  if (observers.any() && !ToldLater::includes(batch)) tell_registered(batch);
-  return Done{};
-}
-
-Status register_procedure(unw_dyn_info_t* di, Behind behind) noexcept { return register_procedures({&di, 1}, behind); }
-
-namespace {
 
 bool is_behind(NodeState state, Behind behind) noexcept {
   return state.has_user_word() == (behind == Behind::user_word);
@@ -305,6 +279,25 @@ bool is_behind(NodeState state, Behind behind) noexcept {
 }
 
 }  // namespace
+
+bool is_writing() noexcept { return WritingScope::active(); }
+
+Status register_procedures(std::span<unw_dyn_info_t* const> batch, Behind behind) noexcept {
+  if (WritingScope::active()) return note_refused("register", refused_to_interrupter());
+  if (looks_at_new()) [[unlikely]]
+    if (const Status allowed = look_at_new(batch, behind); !allowed) return note_refused("register", allowed.error());
+  if (batch.size() == 1) registry.nodes.prefetch_taking(batch.front());
+  Due due;
+  Error error{};
+  const bool done = register_with_lock(batch, behind, due, error);
+  due.run();
+  if (!done) return note_refused("register", error);
+  count_event(Counter::procedure_registered, batch.size());
+  if (observers.any() && !ToldLater::includes(batch)) tell_registered(batch);
+  return Done{};
+}
+
+Status register_procedure(unw_dyn_info_t* di, Behind behind) noexcept { return register_procedures({&di, 1}, behind); }
 
 void prefetch_changing(const unw_dyn_info_t* di) noexcept {
   registry.nodes.prefetch(di);

@@ -370,6 +370,27 @@ TEST(CodeShapes, AreThoseOfTheListThatIsThereNow) {
   }
 }
 
+/// A description that was changed in place counts once its rows are forgotten, though its former list is known.
+TEST(CodeShapes, AreThoseOfTheListThatADescriptionWasGiven) {
+  SharedList list, other;
+  constexpr Addr k_units = 16;
+  list.write(1, k_units);
+  other.write(2, k_units);
+  const NumberedStack stack;
+  std::array<unw_dyn_info_t, 2> infos;
+  for (std::size_t n = 0; n < infos.size(); ++n) {
+    infos[n] = list.procedure({place(n), place(n) + k_units * k_arch.unit});
+    ASSERT_TRUE(register_procedure(&infos[n]));
+  }
+  const auto words_of = [&](std::size_t n) { return stack.words_of(place(n) + 4 * k_arch.unit); };
+  ASSERT_EQ(words_of(0), Addr{1});
+  infos[1].u.pi.regions = other.procedure({}).u.pi.regions;
+  forget_rows(infos[1].start_ip, infos[1].end_ip);
+  EXPECT_EQ(words_of(0), Addr{1});
+  EXPECT_EQ(words_of(1), Addr{2});
+  for (unw_dyn_info_t& info : infos) ASSERT_TRUE(cancel_procedure(&info));
+}
+
 /// A row is made at once, of the registration that its place is of. A place is never told without its row: another
 /// source may know other code by then.
 TEST(CodeShapes, HaveAPlaceAndARowOfOneRegistration) {

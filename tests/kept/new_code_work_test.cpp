@@ -23,8 +23,8 @@ double of_a_frame(const std::string& functions) {
 }
 
 TEST(NewCode, OfCompilers) { EXPECT_LT(of_a_frame("compiled 1"), 880); }
-TEST(NewCode, InDirectives) { EXPECT_LT(of_a_frame("directives 1000"), 3040); }
-TEST(NewCode, InDirectivesOfFourShapes) { EXPECT_LT(of_a_frame("directives 4"), 1190); }
+TEST(NewCode, InDirectives) { EXPECT_LT(of_a_frame("directives 1000"), 3090); }
+TEST(NewCode, InDirectivesOfFourShapes) { EXPECT_LT(of_a_frame("directives 4"), 990); }
 TEST(NewCode, InTables) { EXPECT_LT(of_a_frame("tables 1000"), 2560); }
 TEST(NewCode, InTablesOfFourShapes) { EXPECT_LT(of_a_frame("tables 4"), 1590); }
 
