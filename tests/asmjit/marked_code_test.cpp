@@ -251,6 +251,26 @@ TEST(MarkedCode, ReliesOnRegistersThatAnotherPathChanged) {
   }
 }
 
+/// A call through a register may lead to a label whose address was taken. The label's code has another state then than
+/// if it is reached from in front of it. Data has none.
+TEST(MarkedCode, KnowsNoLabelsThatCallsThroughRegistersMayReach) {
+  for (const bool is_data : {true, false}) {
+    WrittenCode w;
+    const Label taken = new_label(w.a);
+    w.a.push(rbx);
+    w.a.lea(rax, ptr(taken));
+    w.a.call(rax);
+    if (!is_data) w.a.bind(taken);
+    w.a.mov(rbx, 1);
+    w.a.pop(rbx);
+    w.a.ret();
+    if (is_data) w.a.bind(taken);
+    if (is_data) embed_u64(w.a, 1);
+    EXPECT_EQ(is_marked(w.code), is_data);
+    EXPECT_EQ(describe_asmjit(w.code).complete(), is_data);
+  }
+}
+
 TEST(MarkedCode, HasRightRowsOrNone) {
   constexpr std::size_t k_functions = 3000;
   std::mt19937 random(7);

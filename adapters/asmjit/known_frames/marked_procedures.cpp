@@ -49,6 +49,7 @@ class CodeMarker {
     bool hinted = false;              ///< so it does if nothing leads here
     bool called = false;              ///< so it does
     bool passed = false;              ///< the pass was here
+    bool is_taken = false;            ///< an instruction takes its address
     std::size_t state = k_none;       ///< number in states_; none: no path leads here so far
     std::size_t assumption = 0;       ///< number of the assumption that a path will lead here
     std::size_t depends_on = k_none;  ///< that of the path which leads here and depends on the earliest
@@ -105,7 +106,6 @@ class CodeMarker {
   std::size_t depends_on_ = 0;        // number of the assumption that the present instruction is reached by
   bool is_reached_ = false;
   bool is_behind_call_ = false;
-  bool takes_address_ = false;   // of a label
   bool jumps_anywhere_ = false;  // to an address in a register or in memory
 };
 
@@ -124,11 +124,13 @@ bool CodeMarker::run() {
     else if (!execute(i))
       return false;
   }
-  const auto is_missed = [](const Point& p) { return !p.passed && (p.called || p.state != k_none); };
+  const auto is_missed = [&](const Point& p) {
+    return p.passed ? p.is_taken && jumps_anywhere_ && p.state != k_none : p.called || p.state != k_none;
+  };
   if (procedures_.empty()) return false;
   procedures_.back().end = reached_end_;
   return skip_data(static_cast<std::uint32_t>(bytes.size())) && next_data_ == written_.data.size() &&
-         open_assumptions_ == 0 && !(takes_address_ && jumps_anywhere_) && std::ranges::none_of(points_, is_missed) &&
+         open_assumptions_ == 0 && std::ranges::none_of(points_, is_missed) &&
          !TraceRecorder::have_changed(written_, bytes);
 }
 
@@ -242,7 +244,8 @@ std::size_t CodeMarker::labelled_state() {
 /// Most instructions do nothing to a frame but to change registers that were saved, or that callers do not rely on.
 /// The first word of each operand is taken for that of a register or base at first.
 bool CodeMarker::is_quiet(const TraceRecorder::Recorded& i) {
-  if (i.is_translated()) return false;
+  const bool takes_address = i.mnemonic == Inst::kIdLea && v::memory_operand(i.kept[1]).label != k_no_label;
+  if (i.is_translated() || takes_address) return false;
   const RegSet implicit = implicit_[i.mnemonic];
   const auto first_word = [&](std::size_t operand) { return k_general_sets[i.kept[operand].id() & 15]; };
   if (((implicit | first_word(0) | first_word(1) | first_word(2)) & watched_) == 0) return true;
@@ -306,7 +309,8 @@ bool CodeMarker::leave(const Effect& e, std::uint32_t behind) {
       is_reached_ = false;
       return true;
     case Kind::address_of:
-      return takes_address_ = true;
+      if (Point* const to = point_of(e.label)) to->is_taken = true;
+      return true;
     default:
       return true;
   }
@@ -321,10 +325,7 @@ bool CodeMarker::go_to(LabelId label) {
     to->procedure = procedures_.size();
     return true;
   }
-  if (depends_on_ < to->assumption) {
-    to->assumption = 0;
-    --open_assumptions_;
-  }
+  if (depends_on_ < to->assumption) to->assumption = 0, --open_assumptions_;
   return to->procedure == procedures_.size() && states_[to->state].facts == frame_.facts();
 }
 
