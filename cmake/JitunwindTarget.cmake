@@ -157,10 +157,11 @@ endfunction()
 # bound when a program is loaded. Binding at the first call would take a kilobyte of a handler's stack and microseconds
 # of the first walk. Two words that were just written are not read as one vector (gcc 12 does that at -O2), because
 # processors cannot forward such a load from the two stores. gcc does not align targets of jumps, and functions to 8
-# bytes alone, those of the core to 4, since no-operations are a 20th of the code. SMALL names sources that are not
-# worth memory, since walks, registrations and exceptions of this process run them seldom or never: texts, files and
-# rows of other processes, and reports to debuggers. They are optimised for size, in a library of their own, since unity
-# builds cannot mix that (docs/notes/start.md "Size"). Sanitizers build them like the others.
+# bytes alone, those of the core to 4, since no-operations are a 20th of the code. It does not guess which functions
+# virtual calls of the core lead to, since guesses take 800 bytes and spare walks and throws no instruction. SMALL names
+# sources that are not worth memory, since walks, registrations and exceptions of this process run them seldom or never:
+# texts, files and rows of other processes, and reports to debuggers. They are optimised for size, in a library of their
+# own, since unity builds cannot mix that (docs/notes/start.md "Size"). Sanitizers build them like the others.
 #
 # CORE names the sources of libjitunwind-core, on which the shared libjitunwind is built; its archive has these objects,
 # too. They neither throw nor need the C++ run-time library: cmake/core_references.h. CORE_SMALL are those among them for
@@ -229,7 +230,7 @@ function(jitunwind_layer name)
     set(align 8)
     if(part MATCHES "core")
       set(align 4)
-      target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-inline-functions>)
+      target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-inline-functions;-fno-devirtualize-speculatively>)
     endif()
     if(part MATCHES "core|thin")
       jitunwind_without_cxx(${target})
