@@ -240,7 +240,7 @@ TEST(Symbolizers, NamesStayValidWhenTheCodeIsGone) {
   EXPECT_EQ(info.dli_sname, again.dli_sname) << "a name is kept once";
 }
 
-/// Each of 100,000 addresses has its own name; names that are too long are cut.
+/// Each of many addresses has its own name; names that are too long are cut.
 TEST(Symbolizers, KnowAsManyNamesAsThereAre) {
   constexpr unsigned k_names = repetitions(100'000);
   constexpr Addr k_first = 0x10000000;

@@ -121,16 +121,18 @@ bool CodeMarker::run() {
     if (!is_reached_) return false;
     if (is_quiet(i))
       is_behind_call_ = false;
-    else if (!execute(i))
+    else if (execute(i))
+      watch();
+    else
       return false;
   }
-  const auto is_missed = [&](const Point& p) {
+  const auto is_unknown = [&](const Point& p) {
     return p.passed ? p.is_taken && jumps_anywhere_ && p.state != k_none : p.called || p.state != k_none;
   };
   if (procedures_.empty()) return false;
   procedures_.back().end = reached_end_;
   return skip_data(static_cast<std::uint32_t>(bytes.size())) && next_data_ == written_.data.size() &&
-         open_assumptions_ == 0 && std::ranges::none_of(points_, is_missed) &&
+         open_assumptions_ == 0 && std::ranges::none_of(points_, is_unknown) &&
          !TraceRecorder::have_changed(written_, bytes);
 }
 
@@ -244,8 +246,8 @@ std::size_t CodeMarker::labelled_state() {
 /// Most instructions do nothing to a frame but to change registers that were saved, or that callers do not rely on.
 /// The first word of each operand is taken for that of a register or base at first.
 bool CodeMarker::is_quiet(const TraceRecorder::Recorded& i) {
-  const bool takes_address = i.mnemonic == Inst::kIdLea && v::memory_operand(i.kept[1]).label != k_no_label;
-  if (i.is_translated() || takes_address) return false;
+  if (i.is_translated()) return false;
+  if (i.mnemonic == Inst::kIdLea && v::memory_operand(i.kept[1]).label != k_no_label) return false;
   const RegSet implicit = implicit_[i.mnemonic];
   const auto first_word = [&](std::size_t operand) { return k_general_sets[i.kept[operand].id() & 15]; };
   if (((implicit | first_word(0) | first_word(1) | first_word(2)) & watched_) == 0) return true;
@@ -274,7 +276,6 @@ bool CodeMarker::execute(const TraceRecorder::Recorded& i) {
   const std::size_t before = marks().ops().size();
   if (!frame_.apply(effects, when, marks())) return false;
   if (marks().ops().size() != before && !moved(when)) return false;
-  watch();
   return leave(effects.back(), i.end);
 }
 
@@ -282,7 +283,6 @@ bool CodeMarker::execute(const TraceRecorder::Recorded& i) {
 bool CodeMarker::moved(std::int32_t when) {
   changed_at_ = when;
   state_ = k_none;
-  watch();
   return marks().ops().size() <= k_max_ops;
 }
 
