@@ -105,14 +105,14 @@ class RecentRules {
   /// Table::find(). A jump decides whether the rule holds, since a walk would wait for a value that depends on it.
   template <class CipherOf>
   [[gnu::always_inline]] bool find(Addr at, CipherOf cipher_of, CallerRule& out) const noexcept {
-    const Copy& copy = copies_[table_place(at, k_bits)];
+    const Copy& copy = copies_[place(at)];
     out = copy.value();
     return copy.holds(out, at, cipher_of(out));
   }
   /// Copies an entry that held for the address. The key is copied, too: one that was made of the version of now would
   /// let the rule stand for code that has replaced the other meanwhile.
   void put(Addr at, const Table::Entries& entries, const Table::Found& found) noexcept {
-    copies_[table_place(at, k_bits)].set(found.value, entries.key(entries.in_bounds(found.number)));
+    copies_[place(at)].set(found.value, entries.key(entries.in_bounds(found.number)));
     if (!is_used_.load(std::memory_order_relaxed)) is_used_.store(true, std::memory_order_relaxed);
   }
   /// Nothing is here any more. Nobody else uses it meanwhile.
@@ -124,6 +124,8 @@ class RecentRules {
  private:
   using Copy = CodeEntry<CallerRule>;
   static constexpr unsigned k_bits = 12;
+  /// The return address says it, which a walk has just read.
+  static constexpr std::size_t place(Addr at) noexcept { return table_place(at + 1, k_bits); }
   std::array<Copy, std::size_t{1} << k_bits> copies_{};
   std::atomic<bool> is_used_{false};  // what was not written is not cleared, which would take memory for it
 };

@@ -17,8 +17,9 @@ namespace jitunwind {
 /// replace each link at each walk, and threads would wait for each other's cache lines. So a walk replaces one link,
 /// and goes by addresses where a second one does not help.
 template <CallerChain::Way k_way>
-[[gnu::always_inline]] inline CallerChain::Stop CallerChain::find_rule(const Table::Entries& entries, Addr at,
-                                                                       RulePlace callee, Table::Number& entry,
+[[gnu::always_inline]] inline CallerChain::Stop CallerChain::find_rule(const Table::Entries& entries,
+                                                                       RecentRules& recent, Addr at, RulePlace callee,
+                                                                       Table::Number& entry,
                                                                        CallerRule& rule) noexcept {
   const auto cipher_of = [&](CallerRule known) { return cipher(known, at); };
   if constexpr (k_way == Way::link) {
@@ -28,8 +29,7 @@ template <CallerChain::Way k_way>
       return Stop::full;
     if (has_linked_) return Stop::not_linked;
   } else {
-    entry = RulePlace::k_none;
-    if (rules_.recent.find(at, cipher_of, rule)) [[likely]]
+    if (recent.find(at, cipher_of, rule)) [[likely]]
       return Stop::full;
   }
   const Table::Found found = find(at);
@@ -37,12 +37,10 @@ template <CallerChain::Way k_way>
   rule = found.value;
   if constexpr (k_way == Way::link) {
     entry = found.number;
-    if (callee.number != RulePlace::k_none) {
-      rows_.link(callee, entry);
-      has_linked_ = true;
-    }
+    has_linked_ = callee.number != RulePlace::k_none;
+    if (has_linked_) rows_.link(callee, entry);
   } else {
-    rules_.recent.put(at, entries, found);
+    recent.put(at, entries, found);
   }
   return Stop::full;
 }
@@ -52,18 +50,19 @@ template <CallerChain::Way k_way>
 template <CallerChain::Way k_way, bool k_calls_push>
 [[gnu::hot]] CallerChain::Stop CallerChain::run_on() noexcept {
   if (!is_on_stack()) return Stop::unknown;
-  Addr at = at_;
+  Addr pc = at_ + 1;  // as if it were a return address
   Addr sp = sp_;
   Addr fp = fp_;
   void** out = next_;
   Addr highest = highest_lowest();
   const Table::Entries entries = rules_.table.entries();
+  RecentRules& recent = rules_.recent;
   RulePlace callee = callee_;
   Stop stop = Stop::full;
   while (out != end_) {
-    Table::Number entry;
+    Table::Number entry = RulePlace::k_none;
     CallerRule rule;
-    if (stop = find_rule<k_way>(entries, at, callee, entry, rule); stop != Stop::full) [[unlikely]]
+    if (stop = find_rule<k_way>(entries, recent, pc - 1, callee, entry, rule); stop != Stop::full) [[unlikely]]
       break;
     const Addr cfa = (rule.base_is_frame_pointer() ? fp : sp) + rule.cfa_offset();
     const Addr pc_below = k_calls_push ? CompactRow::k_word : rule.return_address_below_cfa();
@@ -76,20 +75,19 @@ template <CallerChain::Way k_way, bool k_calls_push>
       if (stop != Stop::full) break;
       highest = highest_lowest();
     }
-    const Addr pc = raw_word(cfa - pc_below) & (k_calls_push ? ~Addr{0} : arch_.address_mask);
+    pc = raw_word(cfa - pc_below) & (k_calls_push ? ~Addr{0} : arch_.address_mask);
     // A rule that does not save the frame pointer reads another word and does not use it: there is no jump to
     // mispredict.
     const Addr saved_fp = raw_word(cfa - fp_below);
     fp = rule.saves_frame_pointer() ? saved_fp : fp;
     sp = cfa + (k_calls_push ? 0 : static_cast<Addr>(std::int64_t{arch_.caller_sp_bias}));
-    at = pc - 1;
     if constexpr (k_way == Way::link) callee = RulePlace::at(entry, rule);
     *out++ = pointer_to(pc);
   }
   // The entry of the last frame is not known by addresses.
   if (k_way == Way::address && out != next_) callee = {};
   count_warm_event(Counter::kept_rule_used, static_cast<std::uint64_t>(out - next_));
-  at = CodeAddress::returned_to(at + 1).lookup();
+  const Addr at = CodeAddress::returned_to(pc).lookup();
   // No code: what it means that there is no return address, the cursor decides at the frame before.
   if (at < k_page_size && out != next_) {
     --out;

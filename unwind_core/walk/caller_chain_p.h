@@ -123,7 +123,7 @@ class CallerChain {
   /// How the loop comes to the rule of the next frame.
   enum class Way { link, address };
   template <Way k_way>
-  Stop find_rule(const Table::Entries& entries, Addr at, RulePlace callee, Table::Number& entry,
+  Stop find_rule(const Table::Entries& entries, RecentRules& recent, Addr at, RulePlace callee, Table::Number& entry,
                  CallerRule& rule) noexcept;
   template <Way k_way, bool k_calls_push>
   Stop run_on() noexcept;
