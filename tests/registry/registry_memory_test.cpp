@@ -1,6 +1,7 @@
 // The present registrations, wherever they are, bound the registry's memory; earlier ones do not. Lookups are right
 // while memory is given back.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -43,6 +44,19 @@ std::size_t resident_bytes() {
 /// Otherwise memory would count as used by 2 MiB at a time, if the kernel has such pages.
 const int without_huge_pages = ::prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 
+/// Linux gives pages that are only read no memory, but some kernels of virtual machines do. A look-up for code that is
+/// gone takes memory there, which is not the library's.
+bool reads_take_memory() {
+  constexpr std::size_t k_pages = 64, k_page = 4096;
+  void* const memory = ::mmap(nullptr, k_pages * k_page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  EXPECT_NE(memory, MAP_FAILED);
+  const std::size_t before = resident_bytes();
+  for (std::size_t i = 0; i < k_pages; ++i) (void)static_cast<const volatile std::byte*>(memory)[i * k_page];
+  const bool take = resident_bytes() >= before + k_pages / 2 * k_page;
+  ::munmap(memory, k_pages * k_page);
+  return take;
+}
+
 struct Memory {
   std::size_t library = registry_statistics().library_bytes;
   std::size_t resident = resident_bytes();
@@ -51,7 +65,8 @@ struct Memory {
 void expect_at_most(std::size_t more, const Memory& before) {
   const Memory now;
   EXPECT_LE(now.library, before.library + more);
-  if (k_memory_is_ours) {
+  static const bool reads_count = reads_take_memory();
+  if (k_memory_is_ours && !reads_count) {
     EXPECT_LE(now.resident, before.resident + more);
   }
   std::printf("%zd bytes of the library's, %zd of the process's more\n",

@@ -385,7 +385,8 @@ TEST(Registry, ScatteredDescriptorsTakeNoMoreMemory) {
   const std::size_t bytes = registry_statistics().library_bytes - before;
   for (std::size_t i = 0; i < k_count; ++i) ASSERT_TRUE(cancel_procedure(at(i)));
   std::printf("%zu bytes a procedure\n", bytes / k_count);
-  EXPECT_LE(bytes, 88 * k_count);
+  constexpr std::size_t k_begun = std::size_t{4} << 12;  // pages that are not full
+  EXPECT_LE(bytes, 88 * k_count + k_begun);
 }
 
 }  // namespace
