@@ -19,8 +19,7 @@ void RowCache::link(RulePlace from, KeptRules::Table::Number to) const noexcept 
                                            KeepTicket& ticket) const noexcept {
   using Table = KeptRules::Table;
   // One by one: a copy of the whole would wait for words that were just stored.
-  ticket.at = at, ticket.registrations = changes.number(at);
-  ticket.partial = {}, ticket.callee = place;
+  ticket.at = at, ticket.partial = {}, ticket.callee = place;
   const std::uint64_t cipher_of_lasting = Table::cipher(ticket.registrations);
   const auto cipher_of = [&](CallerRule rule) {
     if (!rule.is_of_module()) [[likely]]
@@ -30,7 +29,8 @@ void RowCache::link(RulePlace from, KeptRules::Table::Number to) const noexcept 
   const Table::Entries entries = rules.table.entries();
   const Table::Number linked = entries.in_bounds(place.next);
   Table::Found found{linked, entries.value(linked), true};
-  if (!entries.holds(linked, found.value, at, cipher_of(found.value))) {
+  const bool is_tested = found.value.is_whole() && !found.value.is_of_module();  // by find_linked()
+  if (is_tested || !entries.holds(linked, found.value, at, cipher_of(found.value))) {
     // Other code was called from the callee's place before. Its caller is mostly this one's, too.
     place = {RulePlace::k_none, found.value.linked(linked)};
     found = rules.table.find(at, cipher_of);

@@ -242,7 +242,7 @@ struct RowCache {
   /// Finds the row at `at` by the link of `place` alone, which goes on there. False: it may be known nevertheless.
   /// `registrations` is set to CodeChanges::number().
   bool find_linked(Addr at, RulePlace& place, KeptRow& hit, std::uint64_t& registrations) const noexcept;
-  /// find() where find_linked() has found nothing.
+  /// find() where find_linked() has found nothing, and has set the ticket's registrations.
   bool find_otherwise(Addr at, ModuleVersion& walked, RulePlace& place, KeptRow& hit,
                       KeepTicket& ticket) const noexcept;
   /// Finds the rule of code alike; none: there is no such rule. If that is wanted, the rule is kept by the address,
@@ -336,11 +336,9 @@ inline RulePlace RulePlace::at(std::uint32_t number, CallerRule rule) noexcept {
 
 [[gnu::always_inline]] inline bool RowCache::find(Addr at, ModuleVersion& walked, RulePlace& place, KeptRow& hit,
                                                   KeepTicket& ticket) const noexcept {
-  std::uint64_t registrations;
-  if (!find_linked(at, place, hit, registrations)) [[unlikely]]
+  if (!find_linked(at, place, hit, ticket.registrations)) [[unlikely]]
     return find_otherwise(at, walked, place, hit, ticket);
   ticket.at = at;
-  ticket.registrations = registrations;
   ticket.before = place.number;
   return true;
 }
