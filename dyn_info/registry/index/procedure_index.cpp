@@ -111,15 +111,20 @@ ProcedureIndex::Region* ProcedureIndex::make_region(std::uint64_t address, unsig
   return region;
 }
 
+/// `lowest` is the part's region of the lowest tier. Most classes are of that, which needs no division.
+[[gnu::always_inline]] inline const ProcedureIndex::Cell* ProcedureIndex::find_cell(
+    const Part* part, const Region* lowest, std::uint64_t address, unsigned size_class) const noexcept {
+  if (size_class < k_tier_classes) [[likely]]
+    return lowest == nullptr ? nullptr : cell_of(*lowest, scaled(address, 0), size_class);
+  const unsigned tier = size_class / k_tier_classes;
+  const Region* const region = find_region(part, address, tier);
+  return region == nullptr ? nullptr : cell_of(*region, scaled(address, tier), size_class % k_tier_classes);
+}
+
 [[gnu::always_inline]] inline const ProcedureIndex::Cell* ProcedureIndex::find_cell(
     std::uint64_t address, unsigned size_class) const noexcept {
-  if (size_class < k_tier_classes) [[likely]] {
-    const Region* region = find_region(find_part(address), address, 0);
-    return region == nullptr ? nullptr : cell_of(*region, scaled(address, 0), size_class);
-  }
-  const unsigned tier = size_class / k_tier_classes;
-  const Region* region = find_region(find_part(address), address, tier);
-  return region == nullptr ? nullptr : cell_of(*region, scaled(address, tier), size_class % k_tier_classes);
+  const Part* const part = find_part(address);
+  return find_cell(part, find_region(part, address, 0), address, size_class);
 }
 
 bool ProcedureIndex::make_cell(std::uint64_t address, unsigned size_class) noexcept {
@@ -338,16 +343,10 @@ ProcedureIndex::Answer ProcedureIndex::find(std::uint64_t pc, Snapshot& snapshot
   snapshot.classes = classes_.load(std::memory_order_acquire);
   const Part* const part = find_part(pc);
   snapshot.drops = part == nullptr ? 0 : part->drops.load(std::memory_order_acquire);
-  const Region* region = nullptr;
-  unsigned region_tier = k_classes;
+  const Region* const lowest = find_region(part, pc, 0);
   for (std::uint32_t left = snapshot.classes; left != 0; left &= left - 1) {
     const auto c = static_cast<unsigned>(std::countr_zero(left));
-    const unsigned tier = c / k_tier_classes;
-    if (tier != region_tier) {
-      region = find_region(part, pc, tier);
-      region_tier = tier;
-    }
-    const Cell* cell = region == nullptr ? nullptr : cell_of(*region, scaled(pc, tier), c % k_tier_classes);
+    const Cell* const cell = find_cell(part, lowest, pc, c);
     snapshot.cells[c] = cell;
     if (cell == nullptr) continue;
     const std::uint64_t content = cell->load(std::memory_order_acquire);

@@ -195,6 +195,8 @@ class ProcedureIndex {
   std::uint32_t drops(std::uint64_t address) const noexcept;
   const Region* find_region(const Part* part, std::uint64_t address, unsigned tier) const noexcept;
   static const Cell* cell_of(const Region& region, std::uint64_t scaled_address, unsigned level) noexcept;
+  const Cell* find_cell(const Part* part, const Region* lowest, std::uint64_t address,
+                        unsigned size_class) const noexcept;
   const Cell* find_cell(std::uint64_t address, unsigned size_class) const noexcept;
   std::atomic<Region*>* make_region_place(std::uint64_t address, unsigned tier) noexcept;
   Region* make_region(std::uint64_t address, unsigned tier) noexcept;
