@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "jitunwind/dyn_info/own_fde_internal.h"
 #include "jitunwind/dyn_info/registry/derived_records_internal.h"
 #include "jitunwind/dyn_info/registry/registry.h"
 #include "jitunwind/unwind_core/kept/row_cache_internal.h"
@@ -34,8 +35,7 @@ struct CodeShape {
 
   /// Whether code is as long as the contents say at least, in whole units.
   bool has_room(AddrRange procedure) const noexcept {
-    const std::uint64_t units = procedure.size() >> unit_bits;
-    return units >= front + tail && units << unit_bits == procedure.size();
+    return !matches_nothing(procedure, 1u << unit_bits) && procedure.size() >> unit_bits >= front + tail;
   }
   std::byte* contents() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
   const std::byte* contents() const noexcept { return reinterpret_cast<const std::byte*>(this + 1); }

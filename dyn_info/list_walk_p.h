@@ -69,7 +69,7 @@ Status for_each_procedure(Addr first, const Lookup& lookup, const CountedMemory&
     }
     const Result<ListMember> member = member_at(first, lookup, memory);
     if (!member) return member.error();
-    if (!matches_nothing(member->code, arch) && !visit(first, member->code)) break;
+    if (!matches_nothing(member->code, arch.unit) && !visit(first, member->code)) break;
     first = member->next;
   }
   return Done{};

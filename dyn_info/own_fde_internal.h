@@ -2,6 +2,7 @@
 #pragma once
 
 #include "jitunwind/dyn_info/directives/directives.h"
+#include "jitunwind/unwind_core/arch/arch.h"
 #include "jitunwind/unwind_core/sources/cfi/compact_cfi_internal.h"
 
 #pragma GCC visibility push(default)
@@ -26,9 +27,12 @@ bool was_told(const unw_dyn_info_t& info) noexcept;
 bool has_one_entry(const unw_dyn_info_t& info, const Arch& arch) noexcept;
 
 /// Returns whether the code matches nothing: "No match" in the table of codes, docs/directives.md "Validation".
-bool matches_nothing(const AddrRange& code, const Arch& arch) noexcept;
+/// `unit` is the instruction unit's size, a power of two.
+inline bool matches_nothing(const AddrRange& code, unsigned unit) noexcept {
+  return code.empty() || (code.size() & (unit - 1)) != 0;
+}
 inline bool matches_nothing(const unw_dyn_info_t& info, const Arch& arch) noexcept {
-  return matches_nothing(code_of(info), arch);
+  return matches_nothing(code_of(info), arch.unit);
 }
 
 /// The FDE that the procedure's table has for `at`; its bytes live as long as the hold on the procedure. Returns false

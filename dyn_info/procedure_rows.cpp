@@ -156,10 +156,6 @@ template <class Rows>
 
 }  // namespace
 
-bool matches_nothing(const AddrRange& code, const Arch& arch) noexcept {
-  return code.empty() || (code.size() & (arch.unit - 1u)) != 0;  // a power of two
-}
-
 Result<ProcedureAnswer> ask_procedure(const unw_dyn_info_t& info, const DescriptionParts& parts, Addr at,
                                       Lookup& lookup, AnyRow& row, OutcomeRoom& room) noexcept {
   if (info.format != UNW_INFO_FORMAT_DYNAMIC) return table_row(info, parts, at, lookup, row);
