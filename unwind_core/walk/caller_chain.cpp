@@ -169,11 +169,6 @@ Lookup lookup_at(const CallerChain& chain, Addr at, MemoryWindow& window) noexce
   return {chain.space(), CodeAddress::returned_to(at + 1), window};
 }
 
-void keep_rule(const CallerChain& chain, const KeepTicket& ticket, CallerRule rule,
-               const ModuleVersion& module) noexcept {
-  if (rule.kept_by() != KeptBy::nothing) (void)chain.rows().keep(ticket, rule, module);
-}
-
 /// A frame's SP and frame pointer as a cursor has them, at the address that is looked up.
 Position position_of(const Cursor& cursor, const Arch& arch, Addr at) noexcept {
   return {at, cursor.sp(), cursor.registers().get(arch.column(arch.fp)).value_or(0), cursor.pc()};
@@ -187,32 +182,12 @@ void keep_otherwise(CallerChain& chain, const KeepTicket& ticket, Cursor& before
   FrameRow row;
   if (!before.find_row(row) || (row.origin != RowOrigin::eh_frame && row.origin != RowOrigin::debug_frame)) return;
   const CallerRule rule = rule_of_other(row, RowCache::kept_by(row, lookup), chain.arch());
-  if (rule.kind() == CallerRule::Kind::compact) return;
+  if (rule.kind() == CallerRule::Kind::compact || rule.kept_by() == KeptBy::nothing) return;
   Position position = position_of(before, chain.arch(), ticket.at);
   const Position there = position_of(after, chain.arch(), 0);
   if (chain.step_by(rule, position) == Stop::full && position.pc == there.pc && position.sp == there.sp &&
       position.fp == there.fp)
-    keep_rule(chain, ticket, rule, module);
-}
-
-/// Steps by the rule of code alike. Returns whether it has moved.
-bool step_by_alike(CallerChain& chain, KeepTicket& ticket, NewRow& row) noexcept {
-  RulePlace place;
-  const CallerRule rule = chain.rows().find_alike(ticket, place, row);
-  Position position = chain.position();
-  if (rule.kept_by() == KeptBy::nothing || chain.step_by(rule, position) != Stop::full) return false;
-  chain.go_to(position, place);
-  return true;
-}
-
-/// Steps by a row that was just made, and keeps its rule. Returns whether it has moved.
-[[gnu::always_inline]] inline bool step_by_new(CallerChain& chain, const KeepTicket& ticket, CallerRule rule,
-                                               const CompactRow* row, const ModuleVersion& module) noexcept {
-  Position position = chain.position();
-  if (rule.kept_by() == KeptBy::nothing || chain.step_by(rule, position) != Stop::full) return false;
-  // A rule without a shape is for walks of addresses alone: steps have the row made, and authenticate.
-  chain.go_to(position, row ? chain.rows().keep(ticket, rule, *row, module) : chain.rows().keep(ticket, rule, module));
-  return true;
+    (void)chain.rows().keep(ticket, rule, module);
 }
 
 /// The frames of lasting modules in a walk.
@@ -250,24 +225,44 @@ struct Usual {
   return rows_made != 0;
 }
 
-/// Full: it has moved. Outermost: the row says so, which needs no register. Unknown: the row does not help.
-[[gnu::hot]] Stop step_by_row(CallerChain& chain, const Table::Found& known, FrameRow& room) noexcept {
-  KeepTicket ticket = chain.ticket(chain.position().at, known);
+/// Makes the row of the place, and its rule. Outermost: the row says so, which needs no register. Unknown: it has none.
+[[gnu::noinline]] Stop make_rule(const CallerChain& chain, const KeepTicket& ticket, NewRow& row,
+                                 ModuleVersion& module) noexcept {
   const RowCache& rows = chain.rows();
-  NewRow row(room, &rows.layout);
-  if (!known.holds && step_by_alike(chain, ticket, row)) return Stop::full;
   MemoryWindow window;
   Lookup lookup = lookup_at(chain, ticket.at, window);
   const RowAnswer answer = rows.find_new(lookup, row);
   if (answer == RowAnswer::none || answer == RowAnswer::broken) return Stop::unknown;
-  if (!row.is_compact && !row.is_compact_but_signed) {
-    if (!rows.says_end(row.full)) return Stop::unknown;
-    rows.keep_end(ticket, lookup, row);
-    return Stop::outermost;
+  if (row.is_compact || row.is_compact_but_signed) {
+    if (row.rule.is_of_module()) module = RowCache::module_of(lookup);
+    return row.rule.kept_by() == KeptBy::nothing ? Stop::unknown : Stop::full;
   }
-  const ModuleVersion version = row.rule.is_of_module() ? RowCache::module_of(lookup) : ModuleVersion{};
-  return step_by_new(chain, ticket, row.rule, row.is_compact ? &row.compact : nullptr, version) ? Stop::full
-                                                                                                : Stop::unknown;
+  if (!rows.says_end(row.full)) return Stop::unknown;
+  rows.keep_end(ticket, lookup, row);
+  return Stop::outermost;
+}
+
+/// Steps by the rule of code alike, else by a row that is made, whose rule is kept. Both are of compact rows. Full: it
+/// has moved. Others are as above.
+[[gnu::hot]] Stop step_by_row(CallerChain& chain, const Table::Found& known, FrameRow& room) noexcept {
+  KeepTicket ticket = chain.ticket(chain.position().at, known);
+  const RowCache& rows = chain.rows();
+  NewRow row(room, &rows.layout);
+  RulePlace place;
+  CallerRule rule;
+  if (!known.holds) rule = rows.find_alike(ticket, place, row);
+  const bool is_new = rule.kept_by() == KeptBy::nothing;
+  ModuleVersion module;
+  if (is_new) {
+    if (const Stop made = make_rule(chain, ticket, row, module); made != Stop::full) return made;
+    rule = row.rule;
+  }
+  Position position = chain.position();
+  if (!chain.step_by_compact(rule, position)) return Stop::unknown;
+  // A rule without a shape is for walks of addresses alone: steps have the row made, and authenticate.
+  if (is_new) place = row.is_compact ? rows.keep(ticket, rule, row.compact, module) : rows.keep(ticket, rule, module);
+  chain.go_to(position, place);
+  return Stop::full;
 }
 
 }  // namespace

@@ -164,9 +164,10 @@ class CallerChain {
   bool arrives(Addr sp, const Position& caller) noexcept {
     if (caller.sp <= sp || caller.pc < k_page_size) return false;
     if (!stack_.holds_frame(caller.sp)) [[unlikely]]
-      stack_ = ReadableStack(caller.sp);
+      change_stack(caller.sp);
     return true;
   }
+  [[gnu::noinline]] void change_stack(Addr sp) noexcept { stack_ = ReadableStack(sp); }
   bool leave_realigned(CallerRule rule, Position& position) noexcept;
   bool leave_signal_frame(Position& position) noexcept;
   void arrive(Addr pc) noexcept { *next_++ = pointer_to(pc); }
