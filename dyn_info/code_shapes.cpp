@@ -98,12 +98,13 @@ class ShapeKey {
     return range.begin == info.start_ip && range.end >= info.end_ip;
   }
   bool put_bytes(std::uint64_t head, std::span<const std::byte> bytes) noexcept {
-    std::array<std::byte, 2 * sizeof(std::uint64_t)> last{};
-    std::size_t left = bytes.size();
-    for (const std::byte* at = bytes.data(); left != 0; at += last.size(), left -= std::min(left, last.size())) {
-      if (left < last.size()) at = static_cast<const std::byte*>(std::memcpy(last.data(), at, left));
-      hash_words(at);
-    }
+    std::array<std::byte, 2 * sizeof(std::uint64_t)> padded{};
+    const bool is_short = bytes.size() < padded.size();
+    if (is_short) std::ranges::copy(bytes, padded.begin());
+    const std::byte* at = is_short ? padded.data() : bytes.data();
+    const std::byte* const last = is_short ? at : at + (bytes.size() - padded.size());
+    for (; at < last; at += padded.size()) hash_words(at);
+    hash_words(last);  // some bytes again, if they are not whole pairs of words
     return put(head, bytes.data(), bytes.size());
   }
   bool put_region(const unw_dyn_region_info_t& region) noexcept {
@@ -207,13 +208,10 @@ CodeShape* find_by_list(RegistrationKey key, AddrRange code, Addr list, std::uin
   if (list == 0 || !lists) return nullptr;
   const KnownList& known = (*lists)[table_place(list, k_list_bits)];
   const ShapeOfList there = known.value();
-  if (!known.holds(there, list, KnownList::cipher(forgotten)) || !still_registered({there.registration, there.node}) ||
-      !still_registered(key))
-    return nullptr;
+  if (!known.holds(there, list, KnownList::cipher(forgotten))) return nullptr;
   CodeShape* const shape = by_number(there.shape);
-  if (!shape->has_room(code)) return nullptr;
-  set_shape(key, forgotten, shape->number);
-  return shape;
+  const RegistrationKey other{there.registration, there.node};
+  return shape->has_room(code) && set_shape_with(other, key, forgotten, there.shape) ? shape : nullptr;
 }
 
 /// Finds and notes the shape of a procedure that none is noted of. `code` is set if its FDE was read.

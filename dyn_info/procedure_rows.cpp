@@ -265,6 +265,7 @@ class PromisedMemory final : public Memory {
   }
 };
 
+/// Procedures of this process are read from its own memory, whatever memory an address space has.
 constinit const LocalMemory k_host_memory;
 constinit const PromisedMemory k_promised_memory;
 constexpr LocalRegionReader k_host_regions;
@@ -379,9 +380,6 @@ namespace {
 // and names are read while a hazard pointer is held. Other sources, which may take a lock of the loader, follow after
 // it is released, and rows keep no pointer into the data.
 
-// Procedures of this process are read from its own memory, whatever memory an address space has.
-constinit const LocalMemory k_memory;
-
 constexpr Error k_no_hold{ErrorCode::too_deep, 0, "look-ups of registered procedures nested too deeply"};
 
 class RegisteredProcedures final : public Procedures {
@@ -430,7 +428,7 @@ class DynNameSource final : public NameSource {
     const Addr name = hold.info()->u.pi.name_ptr;  // the first member in every format
     if (name == 0) return false;
     out.start = hold.info()->start_ip;
-    return read_name(k_memory, name, into, lookup.window, out);
+    return read_name(k_host_memory, name, into, lookup.window, out);
   }
 };
 

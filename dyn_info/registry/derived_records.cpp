@@ -237,6 +237,12 @@ void set_shape(RegistrationKey key, std::uint64_t forgotten, std::uint32_t shape
   registry_state.derived.set_shape(key.node, key.registration, forgotten, shape);
 }
 
+bool set_shape_with(RegistrationKey other, RegistrationKey key, std::uint64_t forgotten, std::uint32_t shape) noexcept {
+  if (!registry_state.has(other) || !registry_state.has(key)) return false;
+  set_shape(key, forgotten, shape);
+  return true;
+}
+
 std::uint64_t times_shapes_were_forgotten() noexcept { return registry_state.derived.times_forgotten(); }
 
 void share_derived(const ProcedureHold& hold, const DerivedRecord* record) noexcept {

@@ -91,10 +91,8 @@ ProcedureHold::ProcedureHold(std::uint64_t pc) noexcept {
   if (answer.kind == Kind::none && registry.index.unchanged(pc, snapshot)) return;
 
   const Level own = enter(this);
-  if (own.slot == nullptr) {
-    failed_ = true;
-    return;
-  }
+  failed_ = own.slot == nullptr;
+  if (failed_) return;
   constexpr int k_attempts = 4;
   Hold& hold = own.slot->holds[own.level];
   bool right = confirm(pc, hold, answer, snapshot);
@@ -110,15 +108,12 @@ ProcedureHold::ProcedureHold(std::uint64_t pc) noexcept {
 ProcedureHold::ProcedureHold(RegistrationKey key) noexcept {
   if (!registry_state.nodes.contains(key.node)) return;
   const Level own = enter(this);
-  if (own.slot == nullptr) {
-    failed_ = true;
-    return;
-  }
+  failed_ = own.slot == nullptr;
+  if (failed_) return;
   own.slot->publish(own.level, key.node);
   // The hold is stored before the state is loaded, as in confirm(): a writer that takes the node out sees the hold, or
   // has changed the state already.
-  const NodeState state(registry_state.nodes[key.node].state.load(std::memory_order_seq_cst));
-  if (!state.live() || state.registration() != key.registration) {
+  if (!registry_state.has(key)) {
     own.slot->leave(own.level);
     return;
   }
@@ -143,9 +138,7 @@ ProcedureHold::~ProcedureHold() {
 }
 
 bool still_registered(RegistrationKey key) noexcept {
-  if (!registry.nodes.contains(key.node)) return false;
-  const NodeState state(registry.nodes[key.node].state.load(std::memory_order_acquire));
-  return state.live() && state.registration() == key.registration;
+  return registry_state.nodes.contains(key.node) && registry_state.has(key);
 }
 
 }  // namespace jitunwind

@@ -78,6 +78,12 @@ struct RegistryState {
 
   std::atomic<std::size_t> registered{0};
 
+  /// Whether it is still registered. Precondition: the node was taken once. One load, in the order of holds.
+  bool has(RegistrationKey key) const noexcept {
+    const NodeState state(nodes[key.node].state.load(std::memory_order_seq_cst));
+    return state.live() && state.registration() == key.registration;
+  }
+
   std::atomic<std::uint64_t> bypasses{0};  ///< number begun so far
   std::atomic<std::uint32_t> retiring{0};  ///< threads that are marking nodes dead without the lock
 };
