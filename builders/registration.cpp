@@ -93,9 +93,12 @@ struct Plan {
   std::size_t name_bytes() const noexcept { return name.empty() ? 0 : name.size() + 1; }
 };
 
+// The functions that make a procedure are inline, so that each kind of plan has its own: most branches fall away, and
+// the plan stays in registers.
+
 /// Writes a region, and moves `at` behind it.
-unw_dyn_region_info_t* write_region(std::span<const unw_dyn_op_t> ops, std::int32_t insn_count,
-                                    std::byte*& at) noexcept {
+[[gnu::always_inline]] inline unw_dyn_region_info_t* write_region(std::span<const unw_dyn_op_t> ops,
+                                                                  std::int32_t insn_count, std::byte*& at) noexcept {
   auto* const region = reinterpret_cast<unw_dyn_region_info_t*>(at);
   region->next = nullptr;
   region->insn_count = insn_count;
@@ -106,7 +109,7 @@ unw_dyn_region_info_t* write_region(std::span<const unw_dyn_op_t> ops, std::int3
 }
 
 /// The regions of marks at `at`, or the shared list. Marks have no shape, and without any directive no region.
-unw_dyn_region_info_t* own_or_shared(const Plan& plan, std::byte* at) noexcept {
+[[gnu::always_inline]] inline unw_dyn_region_info_t* own_or_shared(const Plan& plan, std::byte* at) noexcept {
   // Readers do not write to the list; the structure has no const.
   if (plan.shape) return const_cast<unw_dyn_region_info_t*>(plan.shape->regions());
   if (plan.ops.empty()) return nullptr;
@@ -123,7 +126,7 @@ unw_dyn_region_info_t* own_or_shared(const Plan& plan, std::byte* at) noexcept {
 
 /// The list, or the private LSDA record that precedes it. The record is an empty region whose STOP hides the entries
 /// after it from every other reader (docs/directives.md, "Language-specific data").
-unw_dyn_region_info_t* region_list(const Plan& plan, std::byte* at) noexcept {
+[[gnu::always_inline]] inline unw_dyn_region_info_t* region_list(const Plan& plan, std::byte* at) noexcept {
   unw_dyn_region_info_t* const list = own_or_shared(plan, at + plan.record_bytes());
   const std::size_t ops = plan.record_ops();
   if (ops == 0) return list;
@@ -138,7 +141,7 @@ unw_dyn_region_info_t* region_list(const Plan& plan, std::byte* at) noexcept {
   return record;
 }
 
-Status fill(ProcedureBlock& block, const Plan& plan) noexcept {
+[[gnu::always_inline]] inline Status fill(ProcedureBlock& block, const Plan& plan) noexcept {
   unw_dyn_info_t& info = block.info;
   info.start_ip = plan.code.start;
   info.end_ip = plan.code.start + plan.code.size;
@@ -147,8 +150,7 @@ Status fill(ProcedureBlock& block, const Plan& plan) noexcept {
   std::byte* at = block.behind();
   if (plan.has_rows()) {
     const RowTable::Procedure procedure{code_of(info), plan.facts.personality, plan.facts.lsda};
-    const Status encoded = RowTable::write(block.shape, procedure, at, info.u.rti);
-    if (!encoded) return encoded;
+    if (const Status encoded = RowTable::write(block.shape, procedure, at, info.u.rti); !encoded) return encoded;
   } else {
     info.u.pi.handler = plan.facts.personality;
     info.u.pi.regions = region_list(plan, at);
@@ -174,7 +176,7 @@ Status check_place(const Arch& arch, const Code& code, const Status& fits) noexc
   return fits ? check_range(code) : fits;
 }
 
-Result<unw_dyn_info_t*> make_procedure(const Plan& plan) noexcept {
+[[gnu::always_inline]] inline Result<unw_dyn_info_t*> make_procedure(const Plan& plan) noexcept {
   const std::size_t bytes = sizeof(ProcedureBlock) + plan.handler_bytes() + plan.payload_bytes() + plan.name_bytes();
   void* const memory = allocate(bytes);
   if (!memory) return Error{ErrorCode::out_of_memory, plan.code.start, "no memory for the descriptor"};
@@ -200,13 +202,13 @@ Result<unw_dyn_info_t*> make_procedure(const Description& description, const Cod
   return make_procedure(Plan(description, code));
 }
 
-Result<unw_dyn_info_t*> register_made(const Result<unw_dyn_info_t*>& made) noexcept {
+[[gnu::always_inline]] inline Result<unw_dyn_info_t*> register_made(const Result<unw_dyn_info_t*>& made) noexcept {
   if (!made) return made;
-  if (const Status registered = register_procedure(*made, Behind::user_word); !registered) {
+  if (const Status registered = register_procedures({&*made, 1}, Behind::user_word); !registered) {
     free_procedure(*made);
     return registered.error();
   }
-  return made;
+  return *made;
 }
 
 /// LeakSanitizer does not scan the registry's memory, which holds the only pointer until the block is freed.

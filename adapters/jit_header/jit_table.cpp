@@ -1,8 +1,10 @@
 // The library's side of jitunwind_jit.h: its table, by functions of the C interface.
 #include <dlfcn.h>
 
+#include <array>
 #include <atomic>
 #include <cstddef>
+#include <tuple>
 #include <vector>
 
 #include "jitunwind/adapters/jit_header/come_p.h"
@@ -35,36 +37,28 @@ ju_reg register_of(std::uint16_t dwarf) noexcept {
 
 /// A mark as the builder's functions take it.
 struct Said {
-  ju_reg reg, other;
+  std::array<ju_reg, 2> regs;
   std::int64_t begin, end, value;
 };
 
 using Marks = ju_builder;
 using NoPlace = ju_status (*)(Marks*);
-using Alone = ju_status (*)(Marks*, std::int64_t, std::int64_t);
-using Value = ju_status (*)(Marks*, std::int64_t, std::int64_t, std::int64_t);
-using Register = ju_status (*)(Marks*, std::int64_t, std::int64_t, ju_reg);
-using RegisterValue = ju_status (*)(Marks*, std::int64_t, std::int64_t, ju_reg, std::int64_t);
-using Pair = ju_status (*)(Marks*, std::int64_t, std::int64_t, ju_reg, ju_reg);
-using PairValue = ju_status (*)(Marks*, std::int64_t, std::int64_t, ju_reg, ju_reg, std::int64_t);
 using Directive = ju_status (*)(Marks*, std::int32_t, ju_reg, std::int64_t);
 
 ju_status call(NoPlace say, Marks* to, const Said&) { return say(to); }
-ju_status call(Alone say, Marks* to, const Said& said) { return say(to, said.begin, said.end); }
-ju_status call(Value say, Marks* to, const Said& said) { return say(to, said.begin, said.end, said.value); }
-ju_status call(Register say, Marks* to, const Said& said) { return say(to, said.begin, said.end, said.reg); }
-ju_status call(RegisterValue say, Marks* to, const Said& said) {
-  return say(to, said.begin, said.end, said.reg, said.value);
-}
-ju_status call(Pair say, Marks* to, const Said& said) { return say(to, said.begin, said.end, said.reg, said.other); }
-ju_status call(PairValue say, Marks* to, const Said& said) {
-  return say(to, said.begin, said.end, said.reg, said.other, said.value);
+/// `Rest`: one register or two, or none, and a value or none.
+template <class... Rest>
+ju_status call(ju_status (*say)(Marks*, std::int64_t, std::int64_t, Rest...), Marks* to, const Said& said) {
+  const ju_reg* reg = said.regs.data();
+  [[maybe_unused]] const auto next = [&]<class T>(T) { return std::is_same_v<T, ju_reg> ? T(*reg++) : T(said.value); };
+  const std::tuple<Rest...> rest{next(Rest{})...};  // in this order
+  return std::apply([&](Rest... of) { return say(to, said.begin, said.end, of...); }, rest);
 }
 /// Directives count instructions from the first one, -1 is in front of it.
 ju_status call(Directive say, Marks* to, const Said& said) {
   if (said.end < 0) return JU_BAD_VALUE;
   const auto when = static_cast<std::int32_t>(said.end / jitunwind::host_arch()->unit) - 1;
-  return say(to, when, said.reg, said.value);
+  return say(to, when, said.regs[0], said.value);
 }
 
 ju_status add_to_sp(Marks* to, std::int32_t when, ju_reg, std::int64_t value) {
@@ -119,7 +113,7 @@ ju_status say_frame(const ju_jit_frame& frame, Marks* to, ju_error* error) {
   for (std::size_t i = 0; i < frame.mark_count; ++i) {
     const ju_jit_mark& mark = frame.marks[i];
     if (mark.does >= JU_JIT_DOES_COUNT) return tell(error, JU_BAD_VALUE, "frame.marks", i);
-    const Said said{register_of(mark.reg), register_of(mark.other), std::int64_t{mark.end} - 1, mark.end, mark.value};
+    const Said said{{register_of(mark.reg), register_of(mark.other)}, std::int64_t{mark.end} - 1, mark.end, mark.value};
     if (k_functions[mark.does](to, said) == JU_BAD_VALUE) return tell(error, JU_BAD_VALUE, "frame.marks", i);
   }
   if (frame.personality) ju_set_personality(to, reinterpret_cast<std::uintptr_t>(frame.personality));

@@ -90,8 +90,10 @@ class ReadyMarks {
     ReadyRecorder& recorder = to.recorder();
     recorder.write_to(ops_.data());
     if (bytes - 1 >= INT32_MAX || marks.size() > ops_.size() / ReadyRecorder::k_most_of_mark) return false;
-    while (!marks.empty() && marks.front().end == 0 && say_entry(to, marks.front())) marks = marks.subspan(1);
+    bool is_entry = true;
     for (const ju_jit_mark& mark : marks) {
+      is_entry = is_entry && mark.end == 0 && say_entry(to, mark);
+      if (is_entry) continue;
       if (mark.does == JU_JIT_REMEMBER)
         to.remember();
       else if (!recorder.go_to(mark.end, static_cast<std::int64_t>(bytes)) || !say(to, mark))

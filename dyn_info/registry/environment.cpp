@@ -146,8 +146,7 @@ Status look_at_new(std::span<unw_dyn_info_t* const> batch, Behind behind) noexce
   return checks_registrations() ? functions_above()->check(batch, behind) : Done{};
 }
 
-void log_to_be_taken_out(const char* how, std::span<unw_dyn_info_t* const> batch) noexcept {
-  if (!logs(LogTopic::registry)) return;
+void log_those_to_be_taken_out(const char* how, std::span<unw_dyn_info_t* const> batch) noexcept {
   for (unw_dyn_info_t* di : batch) {
     if (!NodePool::can_bind(di)) continue;
     const RegisteredNode found = registry_state.nodes.find(di);

@@ -83,7 +83,7 @@ std::atomic_ref<std::uint32_t> atomic_generation() noexcept {
 }
 
 /// The store is ordered: no part of the change that it begins or ends becomes visible on its other side.
-void count_generation() noexcept {
+[[gnu::always_inline]] inline void count_generation() noexcept {
   atomic_generation().store(atomic_generation().load(std::memory_order_relaxed) + 1, std::memory_order_release);
 }
 
@@ -116,8 +116,7 @@ void ProcedureList::prefetch_neighbours(unw_dyn_info_t* info) noexcept {
   __builtin_prefetch(atomic_next(info).load(std::memory_order_relaxed), 1);
 }
 
-void ProcedureList::push_front(NodeId id) noexcept {
-  ProcedureNode& node = nodes_[id];
+void ProcedureList::push_front(NodeId id, ProcedureNode& node) noexcept {
   unw_dyn_info_t* info = node.info.load(std::memory_order_relaxed);
   atomic_next(info).store(nullptr, std::memory_order_release);  // `next` may hold anything
   being_pushed_.store(id, std::memory_order_release);

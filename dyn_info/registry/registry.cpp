@@ -50,8 +50,7 @@ NodeId prepare(unw_dyn_info_t* di, Behind behind, ProcedureIndex::Cells& cells, 
     error = error_at(ErrorCode::already_registered, di, "registered, or retired and not reclaimed yet");
     return 0;
   }
-  cells = registry.index.reserve(di->start_ip, di->end_ip);
-  const NodeId id = cells.first != nullptr ? registry.nodes.take(di) : 0;
+  const NodeId id = registry.index.reserve(di->start_ip, di->end_ip, cells) ? registry.nodes.take(di) : 0;
   if (id == 0 || !registry.derived.make_ready(id, di->end_ip - di->start_ip)) {
     if (id != 0) registry.nodes.give_back(id);
     registry.index.unreserve(di->start_ip, di->end_ip);
@@ -68,17 +67,17 @@ NodeId prepare(unw_dyn_info_t* di, Behind behind, ProcedureIndex::Cells& cells, 
   node.batch.store(0, std::memory_order_relaxed);
   node.batch_next = 0;
   registry.derived.set_list(id, list_of(*di));
-  registry.nodes.bind(id, di);
+  NodePool::bind(id, node, di);
   return id;
 }
 
-void put_in(NodeId id, ProcedureIndex::Cells cells) noexcept {
+void put_in(NodeId id, const ProcedureIndex::Cells& cells) noexcept {
   ProcedureNode& node = registry.nodes[id];
   const NodeState state(node.state.load(std::memory_order_relaxed));
   answer_questions();
   node.state.store(state.with(Life::live).word(), std::memory_order_release);
-  registry.list.push_front(id);
-  registry.index.insert(id, cells);
+  registry.list.push_front(id, node);
+  registry.index.insert(id, node, cells);
   registry.changes.count(node.start.load(std::memory_order_relaxed), node.end.load(std::memory_order_relaxed));
   registry.registered.store(registry.registered.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
@@ -218,15 +217,10 @@ std::uint32_t retire_with_lock(std::span<unw_dyn_info_t* const> procedures, Batc
 
 /// Waits for each procedure on its own, where there is no batch record to wait for all at once.
 [[gnu::cold]] Status cancel_one_by_one(std::span<unw_dyn_info_t* const> batch) noexcept {
-  const unw_dyn_info_t* unknown = nullptr;
-  bool all = true;
-  for (unw_dyn_info_t* di : batch) {
-    if (cancel_procedure(di)) continue;
-    if (all) unknown = di;
-    all = false;
-  }
-  if (!all) return not_registered(unknown);
-  return Done{};
+  Status all = Done{};
+  for (unw_dyn_info_t* di : batch)
+    if (!cancel_procedure(di) && all) all = not_registered(di);
+  return all;
 }
 
 bool register_with_lock(std::span<unw_dyn_info_t* const> batch, Behind behind, Due& due, Error& error) noexcept {

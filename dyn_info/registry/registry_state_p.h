@@ -38,7 +38,7 @@ class ProcedureList {
   /// Prefetches the descriptors that unlinking this one would probably write to. Needs no lock.
   static void prefetch_neighbours(unw_dyn_info_t* info) noexcept;
 
-  void push_front(NodeId id) noexcept;
+  void push_front(NodeId id, ProcedureNode& node) noexcept;
   /// The descriptor keeps its `next`, since readers may be at it.
   void unlink(const ProcedureNode& node) noexcept;
   NodeId first() const noexcept { return first_; }
@@ -102,7 +102,11 @@ inline bool looks_at_new() noexcept {
   return (log_words() & (k_registry | k_check_warns | k_check_refuses)) != 0;
 }
 /// Logs "cancel 0x1000-0x2000" for those that are registered, from what the registry knows of them.
-void log_to_be_taken_out(const char* how, std::span<unw_dyn_info_t* const> batch) noexcept;
+void log_those_to_be_taken_out(const char* how, std::span<unw_dyn_info_t* const> batch) noexcept;
+inline void log_to_be_taken_out(const char* how, std::span<unw_dyn_info_t* const> batch) noexcept {
+  if (logs(LogTopic::registry)) [[unlikely]]
+    log_those_to_be_taken_out(how, batch);
+}
 /// Counts and logs the error, and returns it.
 Error note_refused(const char* what, const Error& error) noexcept;
 

@@ -93,6 +93,14 @@ void wait_for_holds(const LeavingNodes& target) noexcept {
   });
 }
 
+// take_out() and unlock() save no registers for these, which are seldom called: they are not inlined.
+
+[[gnu::noinline]] void wait_without_lock(const LeavingNodes& target) noexcept {
+  (void)unlock(nullptr);
+  wait_for_holds(target);
+  registry.lock.lock();
+}
+
 /// Waits for the bypasses that are under way at the call.
 void wait_for_bypasses() noexcept {
   for_other_slots([](ReaderSlot& slot) {
@@ -101,6 +109,17 @@ void wait_for_bypasses() noexcept {
       pause(round);
     }
   });
+}
+
+/// A bypass that was under way when the node died may have linked the descriptor into the list again, until a holder of
+/// the lock repairs the list. A second bypass may have found it there, so there are two rounds.
+[[gnu::noinline]] void wait_for_repairs() noexcept {
+  bool disturbed = true;
+  for (int round = 0; round < 2 && disturbed; ++round) {
+    wait_for_bypasses();
+    registry.lock.lock();
+    disturbed = unlock(nullptr);
+  }
 }
 
 // Unlinking and freeing. The caller of these functions holds the lock.
@@ -129,15 +148,16 @@ void unlink_all(const LeavingNodes& target) noexcept {
   registry.list.end_change();
 }
 
-/// Tries a few batches, so that the caller stays O(1) however many wait.
-void reclaim_some(Due& due) noexcept {
-  for (int i = 0; i < 4 && !due.full(); ++i) {
+/// Drains, and tries a few batches, so that the caller stays O(1) however many wait.
+[[gnu::noinline]] void do_what_is_left(Due* due) noexcept {
+  drain_pending();
+  for (int i = 0; i < 4 && due != nullptr && !due->full(); ++i) {
     const BatchId id = registry.batches.first_waiting();
-    if (id == 0 || reclaim(id, &due)) continue;
+    if (id == 0 || reclaim(id, due)) continue;
     registry.batches.remove_waiting(id);
     registry.batches.add_waiting(id);
     // A batch that waits for long may wait for an owner that is gone.
-    if (++registry.batches[id].checks % 256 == 0) (void)reclaim_from_the_gone(id, due);
+    if (++registry.batches[id].checks % 256 == 0) (void)reclaim_from_the_gone(id, *due);
   }
 }
 
@@ -243,8 +263,7 @@ void drain_pending() noexcept {
 bool unlock(Due* due) noexcept {
   bool bypass = false;
   do {
-    if (registry.batches.any_pending()) drain_pending();
-    if (due != nullptr && registry.batches.any_waiting()) reclaim_some(*due);
+    if (registry.batches.any_pending() || (due != nullptr && registry.batches.any_waiting())) do_what_is_left(due);
     bypass = registry.lock.unlock() || bypass;
   } while (registry.batches.any_pending() && registry.lock.try_lock());
   return bypass;
@@ -253,21 +272,10 @@ bool unlock(Due* due) noexcept {
 void take_out(LeavingNodes target, Due& due) noexcept {
   const std::uint64_t bypasses = registry.bypasses.load(std::memory_order_relaxed);
   unlink_all(target);
-  if (find_blocking_slot(target) != k_no_reader) {
-    (void)unlock(nullptr);
-    wait_for_holds(target);
-    registry.lock.lock();
-  }
+  if (find_blocking_slot(target) != k_no_reader) wait_without_lock(target);
   for_nodes(target, free_node);
   if (target.batch != 0) registry.batches.give_back(target.batch);
-  bool disturbed = unlock(&due) || registry.bypasses.load(std::memory_order_relaxed) != bypasses;
-  // A bypass that was under way when the node died may have linked the descriptor into the list again, until a holder
-  // of the lock repairs the list. A second bypass may have found it there, so there are two rounds.
-  for (int round = 0; round < 2 && disturbed; ++round) {
-    wait_for_bypasses();
-    registry.lock.lock();
-    disturbed = unlock(nullptr);
-  }
+  if (unlock(&due) || registry.bypasses.load(std::memory_order_relaxed) != bypasses) wait_for_repairs();
 }
 
 std::uint32_t retire_beside_lock(std::span<unw_dyn_info_t* const> procedures, BatchId id) noexcept {

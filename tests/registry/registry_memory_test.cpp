@@ -169,14 +169,14 @@ constinit ProcedureIndex procedure_index{nodes};
 void come_and_go(std::uint64_t start) {
   static std::uint64_t registrations = 0;
   unw_dyn_info_t info = procedure(start, 16);
-  const ProcedureIndex::Cells cells = procedure_index.reserve(start, start + 16);
-  ASSERT_NE(cells.first, nullptr);
+  ProcedureIndex::Cells cells;
+  ASSERT_TRUE(procedure_index.reserve(start, start + 16, cells));
   const NodeId id = nodes.take(&info);
   ProcedureNode& node = nodes[id];
   node.state = NodeState(++registrations, ProcedureIndex::size_class(start, start + 16), NodeState::Life::live).word();
   node.start = start;
   node.end = start + 16;
-  procedure_index.insert(id, cells);
+  procedure_index.insert(id, node, cells);
   procedure_index.remove(node);
   procedure_index.trim();
   nodes.give_back(id);

@@ -92,8 +92,8 @@ class CodeChanges {
   /// The smallest units of which two are enough for so many bytes that begin where one does.
   static constexpr unsigned size_of(std::uint64_t bytes) noexcept {
     if (bytes - 1 >= std::uint64_t{2} << unit_bits(k_sizes - 1)) return k_sizes;  // 0, too
-    const auto bits = static_cast<unsigned>(std::bit_width(bytes - 1));
-    return bits <= 7 ? 0 : (bits - 6) / 2;
+    constexpr std::uint64_t k_least = 64;  // one bit fewer than a pair of the smallest units needs
+    return (static_cast<unsigned>(std::bit_width((bytes - 1) | k_least)) - 6) / 2;
   }
 
   /// Neighbours are on one page of memory, so that few pages are touched. They are on different cache lines of it, so

@@ -1,6 +1,5 @@
 #include "jitunwind/dyn_info/registry/index/procedure_index_p.h"
 
-#include <algorithm>
 #include <bit>
 
 #include "jitunwind/dyn_info/registry/index/mapped_memory_internal.h"
@@ -17,19 +16,8 @@ constexpr unsigned side_of(std::uint32_t link) { return link & 1; }
 
 }  // namespace
 
-unsigned ProcedureIndex::size_class(std::uint64_t start, std::uint64_t end) noexcept {
-  const auto bits = static_cast<unsigned>(std::bit_width(end - start - 1));
-  return bits <= 7 ? 0 : std::min((bits - 5) / 3, k_classes - 1);
-}
-
 bool ProcedureIndex::same_cell(std::uint64_t a, std::uint64_t b, unsigned size_class) noexcept {
   return scaled(a ^ b, 0) >> cell_bits(size_class) == 0;
-}
-
-template <class T>
-T* ProcedureIndex::map() noexcept {
-  void* const memory = map_zeroed(sizeof(T), Pages::single);
-  return static_cast<T*>(memory);
 }
 
 void ProcedureIndex::count_bytes() noexcept {
@@ -40,11 +28,6 @@ void ProcedureIndex::count_bytes() noexcept {
     std::uint64_t address) const noexcept {
   const Directory* const directory = directory_.load(std::memory_order_acquire);
   return directory == nullptr ? nullptr : &directory->parts[part_number(address)];
-}
-
-[[gnu::always_inline]] inline std::uint32_t ProcedureIndex::drops(std::uint64_t address) const noexcept {
-  const Part* const part = find_part(address);
-  return part == nullptr ? 0 : part->drops.load(std::memory_order_acquire);
 }
 
 [[gnu::always_inline]] inline const ProcedureIndex::Region* ProcedureIndex::find_region(const Part* part,
@@ -80,7 +63,7 @@ std::atomic<ProcedureIndex::Region*>* ProcedureIndex::make_region_place(std::uin
   const auto make = [this]<class T>(std::atomic<T*>& place, std::size_t bytes) {
     T* there = place.load(std::memory_order_relaxed);
     if (there != nullptr) return there;
-    place.store(there = map<T>(), std::memory_order_release);
+    place.store(there = static_cast<T*>(map_zeroed(sizeof(T), Pages::single)), std::memory_order_release);
     if (there != nullptr) mapped_bytes_ += bytes;
     return there;
   };
@@ -127,7 +110,7 @@ ProcedureIndex::Region* ProcedureIndex::make_region(std::uint64_t address, unsig
   return find_cell(part, find_region(part, address, 0), address, size_class);
 }
 
-bool ProcedureIndex::make_cell(std::uint64_t address, unsigned size_class) noexcept {
+bool ProcedureIndex::make_cell_place(std::uint64_t address, unsigned size_class) noexcept {
   const unsigned tier = size_class / k_tier_classes;
   const unsigned level = size_class % k_tier_classes;
   Region* const region = make_region(address, tier);
@@ -147,30 +130,36 @@ bool ProcedureIndex::make_cell(std::uint64_t address, unsigned size_class) noexc
 
 [[gnu::always_inline]] inline ProcedureIndex::Cell& ProcedureIndex::cell(std::uint64_t address,
                                                                          unsigned size_class) noexcept {
-  return const_cast<Cell&>(*find_cell(address, size_class));
+  const Cell* const there = find_cell(address, size_class);
+  if (there == nullptr) __builtin_unreachable();  // else it is checked on the way
+  return const_cast<Cell&>(*there);
 }
 
-inline ProcedureIndex::Cell* ProcedureIndex::reserve_cell(std::uint64_t address, unsigned size_class) noexcept {
-  if (const Cell* there = find_cell(address, size_class)) return const_cast<Cell*>(there);
-  const bool made = make_cell(address, size_class);
+[[gnu::noinline]] ProcedureIndex::Cell* ProcedureIndex::make_cell(std::uint64_t address, unsigned size_class) noexcept {
+  const bool made = make_cell_place(address, size_class);
   count_bytes();
   return made ? &cell(address, size_class) : nullptr;
 }
 
-ProcedureIndex::Cells ProcedureIndex::reserve(std::uint64_t start, std::uint64_t end) noexcept {
+inline ProcedureIndex::Cell* ProcedureIndex::reserve_cell(std::uint64_t address, unsigned size_class) noexcept {
+  const Cell* const there = find_cell(address, size_class);
+  return there != nullptr ? const_cast<Cell*>(there) : make_cell(address, size_class);
+}
+
+bool ProcedureIndex::reserve(std::uint64_t start, std::uint64_t end, Cells& cells) noexcept {
   const unsigned c = size_class(start, end);
-  Cells cells{.size_class = c};
+  cells = {.size_class = c};
   if (!same_cell(start, end - 1, c)) {
     cells.last = reserve_cell(end - 1, c);
-    if (cells.last == nullptr) return {};
+    if (cells.last == nullptr) return false;
   }
   cells.first = reserve_cell(start, c);
-  if (cells.first == nullptr) return {};
+  if (cells.first == nullptr) return false;
   __builtin_prefetch(cells.first, 1);
   if ((classes_.load(std::memory_order_relaxed) & 1u << c) == 0) {
     classes_.fetch_or(1u << c, std::memory_order_release);
   }
-  return cells;
+  return true;
 }
 
 void ProcedureIndex::unreserve(std::uint64_t start, std::uint64_t end) noexcept {
@@ -209,8 +198,7 @@ ProcedureIndex::Cells ProcedureIndex::cells(const ProcedureNode& node) noexcept 
   cell.store(registration << 32 | link, std::memory_order_release);
 }
 
-void ProcedureIndex::insert(NodeId id, Cells cells) noexcept {
-  ProcedureNode& node = nodes_[id];
+void ProcedureIndex::insert(NodeId id, ProcedureNode& node, const Cells& cells) noexcept {
   registered_span.include(node.start.load(std::memory_order_relaxed), node.end.load(std::memory_order_relaxed) - 1);
   push(id, node, 0, *cells.first);
   if (cells.last != nullptr) push(id, node, 1, *cells.last);
@@ -342,7 +330,7 @@ ProcedureIndex::Answer ProcedureIndex::find(std::uint64_t pc, Snapshot& snapshot
   Answer newest;
   snapshot.classes = classes_.load(std::memory_order_acquire);
   const Part* const part = find_part(pc);
-  snapshot.drops = part == nullptr ? 0 : part->drops.load(std::memory_order_acquire);
+  snapshot.drops = drops(part);
   const Region* const lowest = find_region(part, pc, 0);
   for (std::uint32_t left = snapshot.classes; left != 0; left &= left - 1) {
     const auto c = static_cast<unsigned>(std::countr_zero(left));
@@ -366,7 +354,7 @@ bool ProcedureIndex::unchanged(std::uint64_t pc, const Snapshot& snapshot) const
       return false;
     }
   }
-  return drops(pc) == snapshot.drops;
+  return drops(find_part(pc)) == snapshot.drops;
 }
 
 }  // namespace jitunwind

@@ -2,8 +2,10 @@
 // of cells for each size class of procedures. docs/registry.md has the structure and the proof.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -74,7 +76,10 @@ class ProcedureIndex {
   /// Cells of class c have 128 * 8^c bytes. A procedure is of the smallest class whose cells are not smaller than it,
   /// so that it touches one cell or two neighbours.
   static constexpr unsigned k_classes = 15;
-  static unsigned size_class(std::uint64_t start, std::uint64_t end) noexcept;
+  static unsigned size_class(std::uint64_t start, std::uint64_t end) noexcept {
+    const auto bits = static_cast<unsigned>(std::bit_width((end - start - 1) | 64));  // 7 for the smallest cell
+    return std::min((bits - 5) / 3, k_classes - 1);
+  }
 
   constexpr explicit ProcedureIndex(const NodePool& nodes) noexcept : nodes_(nodes) {}
 
@@ -91,14 +96,14 @@ class ProcedureIndex {
   // The caller of these holds the writers' lock.
 
   /// Makes the cells that a procedure needs, so that insert() cannot fail. They last until the next remove() or
-  /// unreserve(). `first` is null if there is no memory.
-  Cells reserve(std::uint64_t start, std::uint64_t end) noexcept;
+  /// unreserve(). False: there is no memory.
+  bool reserve(std::uint64_t start, std::uint64_t end, Cells& cells) noexcept;
   /// Undoes a reserve() whose procedure is not inserted.
   void unreserve(std::uint64_t start, std::uint64_t end) noexcept;
   /// Returns the reserved cells of a node.
   Cells cells(const ProcedureNode& node) noexcept;
   /// The node must be live and newer than all in the index, and `cells` must be its cells. O(1).
-  void insert(NodeId id, Cells cells) noexcept;
+  void insert(NodeId id, ProcedureNode& node, const Cells& cells) noexcept;
   /// O(1). The node keeps its links, since lookups may be at it.
   void remove(ProcedureNode& node) noexcept;
   /// Returns true if so many pages have empty cells that trim() must be called before the next remove() or unreserve().
@@ -192,7 +197,9 @@ class ProcedureIndex {
   static unsigned block_number(std::uint64_t scaled_address, unsigned level) noexcept;
 
   const Part* find_part(std::uint64_t address) const noexcept;
-  std::uint32_t drops(std::uint64_t address) const noexcept;
+  static std::uint32_t drops(const Part* part) noexcept {
+    return part == nullptr ? 0 : part->drops.load(std::memory_order_acquire);
+  }
   const Region* find_region(const Part* part, std::uint64_t address, unsigned tier) const noexcept;
   static const Cell* cell_of(const Region& region, std::uint64_t scaled_address, unsigned level) noexcept;
   const Cell* find_cell(const Part* part, const Region* lowest, std::uint64_t address,
@@ -202,7 +209,8 @@ class ProcedureIndex {
   Region* make_region(std::uint64_t address, unsigned tier) noexcept;
   /// Returns null if there is no memory.
   Cell* reserve_cell(std::uint64_t address, unsigned size_class) noexcept;
-  bool make_cell(std::uint64_t address, unsigned size_class) noexcept;
+  bool make_cell_place(std::uint64_t address, unsigned size_class) noexcept;
+  Cell* make_cell(std::uint64_t address, unsigned size_class) noexcept;
   Cell& cell(std::uint64_t address, unsigned size_class) noexcept;
 
   void push(NodeId id, ProcedureNode& node, unsigned side, Cell& cell) noexcept;
@@ -216,8 +224,6 @@ class ProcedureIndex {
   void drop(IndexPageNote& note) noexcept;
   void drop_block(const IndexPageNote& note) noexcept;
   void drop_region(const IndexPageNote& note, Part& part) noexcept;
-  template <class T>
-  T* map() noexcept;
   void count_bytes() noexcept;
 
   const NodePool& nodes_;

@@ -16,8 +16,7 @@ constexpr std::uint64_t k_number_mask = (std::uint64_t{1} << (k_distance_at - k_
 constexpr std::int64_t k_distance_unit = alignof(unw_dyn_info_t);
 
 std::uint64_t read_handle(unw_dyn_info_t* info) noexcept {
-  const std::atomic_ref<unw_dyn_info_t*> handle(info->prev);
-  return reinterpret_cast<std::uintptr_t>(handle.load(std::memory_order_relaxed));
+  return reinterpret_cast<std::uintptr_t>(std::atomic_ref(info->prev).load(std::memory_order_relaxed));
 }
 
 void write_handle(unw_dyn_info_t* info, std::uint64_t value) noexcept {
@@ -44,8 +43,8 @@ RegisteredNode NodePool::find(unw_dyn_info_t* info) const noexcept {
   return seen(static_cast<NodeId>(number));
 }
 
-void NodePool::bind(NodeId id, unw_dyn_info_t* info) noexcept {
-  (*this)[id].info.store(info, std::memory_order_release);
+void NodePool::bind(NodeId id, ProcedureNode& node, unw_dyn_info_t* info) noexcept {
+  node.info.store(info, std::memory_order_release);
   write_handle(info, std::uint64_t{id} << k_number_at | 1);
 }
 
@@ -68,6 +67,17 @@ const void* NodePool::probably_newer(unw_dyn_info_t* info) noexcept {
   return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(info) + bytes);
 }
 
+[[gnu::always_inline]] inline NodeId NodePool::take_from(std::uint32_t number, unsigned node) noexcept {
+  Slab& slab = slabs_[number - 1];
+  slab.free &= ~(std::uint64_t{1} << node);
+  if (slab.free == 0) {
+    (slab.previous == 0 ? with_free_ : slabs_[slab.previous - 1].next) = slab.next;
+    if (slab.next != 0) slabs_[slab.next - 1].previous = slab.previous;
+  }
+  ++taken_;
+  return (number - 1) * k_slab_size + node + 1;
+}
+
 NodeId NodePool::take(const unw_dyn_info_t* info) noexcept {
   SlabOfPage* const table = slab_of_page_.load(std::memory_order_relaxed);
   if (table != nullptr) {
@@ -87,17 +97,6 @@ std::uint32_t NodePool::slab_for_page() noexcept {
   // Scattered descriptors would leave most nodes of their slabs unused, so at most one of nine nodes may be free.
   const bool many_free = slabs_used_ * k_slab_size > taken_ + taken_ / 8;
   return many_free || !open_slab() ? 0 : slabs_used_;
-}
-
-NodeId NodePool::take_from(std::uint32_t number, unsigned node) noexcept {
-  Slab& slab = slabs_[number - 1];
-  slab.free &= ~(std::uint64_t{1} << node);
-  if (slab.free == 0) {
-    (slab.previous == 0 ? with_free_ : slabs_[slab.previous - 1].next) = slab.next;
-    if (slab.next != 0) slabs_[slab.next - 1].previous = slab.previous;
-  }
-  ++taken_;
-  return (number - 1) * k_slab_size + node + 1;
 }
 
 void NodePool::give_back(NodeId id) noexcept {

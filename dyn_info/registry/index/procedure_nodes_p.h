@@ -85,7 +85,7 @@ class NodePool {
   /// hold anything, and counts only if the node names the descriptor, too.
   RegisteredNode find(unw_dyn_info_t* info) const noexcept;
   /// Makes the node and the descriptor name each other.
-  void bind(NodeId id, unw_dyn_info_t* info) noexcept;
+  static void bind(NodeId id, ProcedureNode& node, unw_dyn_info_t* info) noexcept;
   /// Notes, in a descriptor that has a node, where `newer` is, which comes before it in the list; null means nothing.
   static void note_newer(unw_dyn_info_t* info, const unw_dyn_info_t* newer) noexcept;
   /// Returns what was noted last if `info` has ever had a node, or null. Nobody may rely on that address.

@@ -7,9 +7,10 @@
 #include "jitunwind/dyn_info/registry/registry_state_p.h"
 
 namespace jitunwind {
-namespace {
 
-constinit thread_local ReaderSlot* own_slot = nullptr;
+constinit thread_local ReaderSlot* own_reader_slot = nullptr;
+
+namespace {
 
 constexpr std::uint32_t k_being_freed = ~std::uint32_t{0};  // no thread has this id
 
@@ -66,17 +67,15 @@ bool ReaderSlot::is_over(const Hold& hold, std::uint64_t here) const noexcept {
   return jumped_over(hold.position(), here, thread_locals.load(std::memory_order_relaxed));
 }
 
-ReaderSlot* ReaderSlots::find_own() noexcept { return own_slot; }
-
 ReaderSlot* ReaderSlots::own() noexcept {
-  if (own_slot == nullptr) own_slot = claim();
-  return own_slot;
+  if (own_reader_slot == nullptr) own_reader_slot = claim();
+  return own_reader_slot;
 }
 
 ReaderSlot* ReaderSlots::take_over(ReaderSlot& slot, std::uint64_t owner, std::uint32_t thread) noexcept {
   if (!slot.owner.compare_exchange_strong(owner, next_owner(owner, thread))) return nullptr;
   clear(slot);
-  slot.thread_locals.store(reinterpret_cast<std::uintptr_t>(&own_slot), std::memory_order_relaxed);
+  slot.thread_locals.store(reinterpret_cast<std::uintptr_t>(&own_reader_slot), std::memory_order_relaxed);
   slot.claimed_at.store(boot_time_ns(), std::memory_order_release);
   return &slot;
 }
@@ -162,7 +161,7 @@ void ReaderSlots::keep_only_own() noexcept {
   for (std::uint32_t i = 0; i < size(); ++i) {
     ReaderSlot& slot = slots_[i];
     const std::uint64_t owner = slot.owner.load(std::memory_order_relaxed);
-    if (&slot == own_slot) {
+    if (&slot == own_reader_slot) {
       slot.claimed_at.store(boot_time_ns(), std::memory_order_relaxed);
       slot.owner.store(next_owner(owner, this_thread_id()), std::memory_order_release);
     } else {
@@ -189,10 +188,7 @@ void answer(std::uint32_t question, Hold& hold) noexcept {
   }
 }
 
-}  // namespace
-
-void answer_questions() noexcept {
-  if (!registry.questions.load(std::memory_order_acquire)) return;
+[[gnu::noinline]] void answer_all() noexcept {
   registry.questions.exchange(false, std::memory_order_seq_cst);
   for (std::uint32_t i = 0; i < registry.slots.size(); ++i) {
     registry.slots[i].any_hold([](Hold& hold) {
@@ -201,6 +197,12 @@ void answer_questions() noexcept {
       return false;
     });
   }
+}
+
+}  // namespace
+
+void answer_questions() noexcept {
+  if (registry.questions.load(std::memory_order_acquire)) answer_all();
 }
 
 }  // namespace jitunwind

@@ -123,6 +123,9 @@ struct alignas(64) ReaderSlot {
 };
 static_assert(sizeof(Hold) == 32 && sizeof(ReaderSlot) == 1024);
 
+/// The calling thread's, or null.
+extern constinit thread_local ReaderSlot* own_reader_slot;
+
 class ReaderSlots {
  public:
   constexpr explicit ReaderSlots(ReaderSlot* first_block) noexcept : slots_(first_block) {}
@@ -132,7 +135,7 @@ class ReaderSlots {
   /// for more. Signal-safe.
   ReaderSlot* own() noexcept;
   /// Returns the calling thread's slot, or null if it has claimed none.
-  static ReaderSlot* find_own() noexcept;
+  static ReaderSlot* find_own() noexcept { return own_reader_slot; }
 
   /// Maps the next block before it is needed, so that readers need no system call for memory.
   void make_ready() noexcept { (void)slots_.make(2 * std::uint64_t{size()} + (1u << k_first_bits)); }
