@@ -149,7 +149,7 @@ void report() {
   const auto are_most = [all](unsigned some) { return all - some <= few || 100 * some >= 99 * all; };
   if (!are_most(may_end ? whole + guessed + ended : whole.load())) return;
   // Other samples are from the time of throwing.
-  if (expected_frames != 0 && 100 * as_deep < 90 * all) return;
+  if (expected_frames != 0 && 100 * (as_deep + few) < 90 * all) return;
   if (expected_name != nullptr && !are_most(named)) return;
   dprintf(STDERR_FILENO, "sampled %s%s\n", may_end ? "stacks that end where they say" : "whole stacks",
           expected_name != nullptr ? " with names" : "");
