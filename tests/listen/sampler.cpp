@@ -144,12 +144,12 @@ void report() {
           all, whole.load(), ended.load(), guessed.load(), as_deep.load(), named.load(), status.told, status.procedures,
           status.names, latest_stop.load(), latest_why.load());
   if (all < least) return;
-  // Few samples arrive while lazy code is compiled below a stub that nobody describes. Code runs a moment before it has
-  // a name, and longer if a thread has to look, which may have to wait for a processor.
+  // Samples that arrive while lazy code is compiled end at a stub that nobody describes. Code runs a moment before it
+  // has a name, and longer if a thread has to look, which may have to wait for a processor.
   const auto are_most = [all](unsigned some) { return all - some <= few || 100 * some >= 99 * all; };
   if (!are_most(may_end ? whole + guessed + ended : whole.load())) return;
-  // Other samples are from the time of throwing.
-  if (expected_frames != 0 && 100 * (as_deep + few) < 90 * all) return;
+  // Other samples are from the time of throwing. Those that end at a stub have fewer frames.
+  if (expected_frames != 0 && 100 * as_deep < 90 * (all - ended)) return;
   if (expected_name != nullptr && !are_most(named)) return;
   dprintf(STDERR_FILENO, "sampled %s%s\n", may_end ? "stacks that end where they say" : "whole stacks",
           expected_name != nullptr ? " with names" : "");
