@@ -204,7 +204,7 @@ Result<unw_dyn_info_t*> make_procedure(const Description& description, const Cod
 
 [[gnu::always_inline]] inline Result<unw_dyn_info_t*> register_made(const Result<unw_dyn_info_t*>& made) noexcept {
   if (!made) return made;
-  if (const Status registered = register_procedures({&*made, 1}, Behind::user_word); !registered) {
+  if (const Status registered = register_procedure(*made, Behind::user_word); !registered) {
     free_procedure(*made);
     return registered.error();
   }
