@@ -12,6 +12,7 @@
 #include "jitunwind/dyn_info/own_fde_internal.h"
 #include "jitunwind/dyn_info/procedure_rows_internal.h"
 #include "jitunwind/dyn_info/registry/index/registered_span_internal.h"
+#include "jitunwind/dyn_info/registry/registry_state_p.h"
 #include "jitunwind/unwind_core/arch/arch.h"
 #include "jitunwind/unwind_core/hash.h"
 #include "jitunwind/unwind_core/kept/row_cache_internal.h"
@@ -203,27 +204,30 @@ KnownLists* make_known_lists() noexcept {
 
 /// Returns null if no shape is known of the list. Both registrations are there at one moment, and the known one was
 /// before. So the list is as it was when its shape was found.
-CodeShape* find_by_list(RegistrationKey key, AddrRange code, Addr list, std::uint64_t forgotten) noexcept {
+[[gnu::noinline]] CodeShape* find_by_list(RegistrationKey key, AddrRange code, DerivedRecords::Note note) noexcept {
+  const Addr list = note.list();
   const KnownLists* const lists = known_lists.load(std::memory_order_acquire);
   if (list == 0 || !lists) return nullptr;
   const KnownList& known = (*lists)[table_place(list, k_list_bits)];
   const ShapeOfList there = known.value();
-  if (!known.holds(there, list, KnownList::cipher(forgotten))) return nullptr;
+  if (!known.holds(there, list, KnownList::cipher(note.forgotten))) return nullptr;
   CodeShape* const shape = by_number(there.shape);
   const RegistrationKey other{there.registration, there.node};
-  return shape->has_room(code) && set_shape_with(other, key, forgotten, there.shape) ? shape : nullptr;
+  if (!shape->has_room(code) || !registry_state.has(other) || !registry_state.has(key)) return nullptr;
+  registry_state.derived.set_shape(key.node, key.registration, note.forgotten, there.shape);
+  return shape;
 }
 
 /// Finds and notes the shape of a procedure that none is noted of. `code` is set if its FDE was read.
 [[gnu::noinline]] CodeShape* note_shape(const ProcedureHold& hold, CompactCode& code) noexcept {
-  const std::uint64_t forgotten = times_shapes_were_forgotten();
+  const std::uint64_t forgotten = registry_state.derived.times_forgotten();
   const unw_dyn_info_t& info = *hold.info();
   const Arch* const arch = host_arch();
   const Addr list = list_of(info);
   ShapeKey key;
   const bool has_shape = arch && !matches_nothing(info, *arch) && key.read(info, *arch, code);
   CodeShape* const shape = has_shape ? find_or_make(key, std::countr_zero(arch->unit)) : nullptr;
-  set_shape(hold.key(), forgotten, shape ? shape->number : 0);
+  registry_state.derived.set_shape(hold.key().node, hold.key().registration, forgotten, shape ? shape->number : 0);
   // A list is the procedure's own if it has its data or lies behind its descriptor.
   const bool is_behind = list - reinterpret_cast<std::uintptr_t>(&info) < 2 * sizeof info;
   if (!shape || list == 0 || is_behind || info.u.pi.regions->insn_count == 0) return shape;
@@ -243,8 +247,8 @@ class RegisteredShapes final : public CodeShapes {
     if (known.procedure.empty()) return {};
     AlikePlace place;
     const auto noted = known.note.shape(known.key.registration);
-    CodeShape* const shape =
-        noted ? by_number(*noted) : find_by_list(known.key, known.procedure, known.note.list(), known.note.forgotten);
+    CodeShape* shape = noted ? by_number(*noted) : nullptr;
+    if (known.note.list() != 0) shape = find_by_list(known.key, known.procedure, known.note);
     if (shape || noted) {
       if (shape) place = shape->place(known.procedure, at);
       if (!place) return {};
@@ -284,10 +288,9 @@ void count_shared(const DerivedRecord& record) noexcept {
 }
 
 CodeShape* find_shape(const ProcedureHold& hold) noexcept {
-  const DerivedRecords::Note note = note_of(hold);
+  const DerivedRecords::Note note = registry_state.derived.note(hold.key().node);
   if (const auto known = note.shape(hold.key().registration)) return by_number(*known);
-  if (CodeShape* const shape = find_by_list(hold.key(), code_of(*hold.info()), note.list(), note.forgotten))
-    return shape;
+  if (CodeShape* const shape = find_by_list(hold.key(), code_of(*hold.info()), note)) return shape;
   CompactCode ignored;
   return note_shape(hold, ignored);
 }

@@ -229,22 +229,6 @@ const DerivedRecord* publish_derived(const ProcedureHold& hold, DerivedRecord* r
   return registry_state.derived.publish(hold.key().node, record);
 }
 
-DerivedRecords::Note note_of(const ProcedureHold& hold) noexcept {
-  return registry_state.derived.note(hold.key().node);
-}
-
-void set_shape(RegistrationKey key, std::uint64_t forgotten, std::uint32_t shape) noexcept {
-  registry_state.derived.set_shape(key.node, key.registration, forgotten, shape);
-}
-
-bool set_shape_with(RegistrationKey other, RegistrationKey key, std::uint64_t forgotten, std::uint32_t shape) noexcept {
-  if (!registry_state.has(other) || !registry_state.has(key)) return false;
-  set_shape(key, forgotten, shape);
-  return true;
-}
-
-std::uint64_t times_shapes_were_forgotten() noexcept { return registry_state.derived.times_forgotten(); }
-
 void share_derived(const ProcedureHold& hold, const DerivedRecord* record) noexcept {
   registry_state.derived.share(hold.key().node, record);
 }

@@ -219,12 +219,6 @@ struct ShapeAnswer {
 };
 /// Reads nothing of the descriptor, so it needs no hold. Signal-safe.
 ShapeAnswer find_noted_shape(std::uint64_t pc) noexcept;
-/// Returns the note of a held procedure.
-DerivedRecords::Note note_of(const ProcedureHold& hold) noexcept;
-void set_shape(RegistrationKey key, std::uint64_t forgotten, std::uint32_t shape) noexcept;
-/// Does the same if both registrations, which there were, are still there.
-bool set_shape_with(RegistrationKey other, RegistrationKey key, std::uint64_t forgotten, std::uint32_t shape) noexcept;
-std::uint64_t times_shapes_were_forgotten() noexcept;
 
 /// Allocates a record that has no owner yet. Signal-safe.
 DerivedRecord* allocate_derived(std::size_t bytes) noexcept;

@@ -24,7 +24,7 @@ struct Level {
   unsigned level = 0;
 };
 
-[[gnu::always_inline]] inline Level enter(const void* hold) noexcept {
+[[gnu::noinline]] Level enter(const void* hold) noexcept {
   ReaderSlot* const slot = registry_state.slots.own();
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   const unsigned level = slot == nullptr ? ReaderSlot::k_levels : slot->enter(position_of(hold, here), here);

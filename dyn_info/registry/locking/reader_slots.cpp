@@ -47,29 +47,14 @@ bool jumped_over(FramePosition position, std::uint64_t here, std::uint64_t threa
 
 }  // namespace
 
-unsigned ReaderSlot::enter(FramePosition position, std::uint64_t here) noexcept {
+unsigned ReaderSlot::free_level(std::uint64_t here) noexcept {
   unsigned level = depth.load(std::memory_order_relaxed);
-  for (; level > 0; leave(--level)) {
-    if (!is_over(holds[level - 1], here)) break;
-  }
-  if (level == k_levels) return k_levels;
-  // A signal handler that comes from now on takes the next level.
-  depth.store(static_cast<std::uint16_t>(level + 1), std::memory_order_relaxed);
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  holds[level].hidden_position.store(position.hidden(), std::memory_order_relaxed);
-  if (levels_used.load(std::memory_order_relaxed) <= level) {
-    levels_used.exchange(static_cast<std::uint16_t>(level + 1), std::memory_order_seq_cst);
-  }
+  while (level > 0 && is_over(holds[level - 1], here)) leave(--level);
   return level;
 }
 
 bool ReaderSlot::is_over(const Hold& hold, std::uint64_t here) const noexcept {
   return jumped_over(hold.position(), here, thread_locals.load(std::memory_order_relaxed));
-}
-
-ReaderSlot* ReaderSlots::own() noexcept {
-  if (own_reader_slot == nullptr) own_reader_slot = claim();
-  return own_reader_slot;
 }
 
 ReaderSlot* ReaderSlots::take_over(ReaderSlot& slot, std::uint64_t owner, std::uint32_t thread) noexcept {

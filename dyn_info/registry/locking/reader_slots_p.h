@@ -110,7 +110,19 @@ struct alignas(64) ReaderSlot {
 
   /// Takes the next hold for a frame at `position`; `here` is the stack pointer now. Returns k_levels if all are in
   /// use.
-  unsigned enter(FramePosition position, std::uint64_t here) noexcept;
+  [[gnu::always_inline]] unsigned enter(FramePosition position, std::uint64_t here) noexcept {
+    const unsigned level = depth.load(std::memory_order_relaxed) == 0 ? 0 : free_level(here);
+    if (level == k_levels) return k_levels;
+    // A signal handler that comes from now on takes the next level.
+    depth.store(static_cast<std::uint16_t>(level + 1), std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    holds[level].hidden_position.store(position.hidden(), std::memory_order_relaxed);
+    if (levels_used.load(std::memory_order_relaxed) <= level)
+      levels_used.exchange(static_cast<std::uint16_t>(level + 1), std::memory_order_seq_cst);
+    return level;
+  }
+  /// The lowest level above the holds that no jump has left.
+  unsigned free_level(std::uint64_t here) noexcept;
   /// The owner asks from a frame at `here` whether a jump left the frame that has the hold.
   bool is_over(const Hold& hold, std::uint64_t here) const noexcept;
   /// Stores the hazard pointer. The exchange orders later reads of the node after the store, for all that scan the
@@ -133,7 +145,10 @@ class ReaderSlots {
 
   /// Returns the calling thread's slot, which is claimed on first use, or null if none is left and there is no memory
   /// for more. Signal-safe.
-  ReaderSlot* own() noexcept;
+  ReaderSlot* own() noexcept {
+    if (own_reader_slot == nullptr) own_reader_slot = claim();
+    return own_reader_slot;
+  }
   /// Returns the calling thread's slot, or null if it has claimed none.
   static ReaderSlot* find_own() noexcept { return own_reader_slot; }
 
