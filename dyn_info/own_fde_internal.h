@@ -3,6 +3,7 @@
 
 #include "jitunwind/dyn_info/directives/directives.h"
 #include "jitunwind/unwind_core/arch/arch.h"
+#include "jitunwind/unwind_core/memory/raw_access_internal.h"
 #include "jitunwind/unwind_core/sources/cfi/compact_cfi_internal.h"
 
 #pragma GCC visibility push(default)
@@ -19,8 +20,12 @@ struct ToldPairs {
   unw_word_t other = 0;
 };
 extern const ToldPairs told_pairs;
-bool has_told_pair(const unw_dyn_info_t& info, const unw_word_t& pair) noexcept;
-bool was_told(const unw_dyn_info_t& info) noexcept;
+inline bool has_told_pair(const unw_dyn_info_t& info, const unw_word_t& pair) noexcept {
+  return info.format == UNW_INFO_FORMAT_IP_OFFSET && info.u.rti.table_data == address_of(&pair);
+}
+inline bool was_told(const unw_dyn_info_t& info) noexcept {
+  return has_told_pair(info, told_pairs.common) || has_told_pair(info, told_pairs.other);
+}
 
 /// Returns whether the table has one entry. Each entry of a larger table is the FDE of another procedure. Precondition:
 /// a table format.

@@ -42,9 +42,10 @@ namespace {
     default:
       return "unknown format";
   }
-  // table_len counts words. A table cannot have more of them than the address space.
-  const std::uint64_t words_of_pair = 2 * table.width / arch.word_size;
-  table.count = std::min<std::uint64_t>(info.u.rti.table_len / words_of_pair, ~Addr{0} / (2 * table.width));
+  // table_len counts words, of which a pair has one, two or four. The address space has no room for more.
+  const bool is_wide = table.width == 8;
+  const std::uint64_t pairs = info.u.rti.table_len >> (is_wide + (arch.word_size == 4));
+  table.count = std::min<std::uint64_t>(pairs, ~Addr{0} >> (3 + is_wide));
   return nullptr;
 }
 
@@ -299,13 +300,6 @@ class OneProcedure final : public Procedures {
 
 constinit const ToldPairs told_pairs{};
 
-bool has_told_pair(const unw_dyn_info_t& info, const unw_word_t& pair) noexcept {
-  return info.format == UNW_INFO_FORMAT_IP_OFFSET && info.u.rti.table_data == address_of(&pair);
-}
-bool was_told(const unw_dyn_info_t& info) noexcept {
-  return has_told_pair(info, told_pairs.common) || has_told_pair(info, told_pairs.other);
-}
-
 DescriptionParts parts_of_registered(const unw_dyn_info_t& info) noexcept {
   const Memory& entries = was_told(info) ? static_cast<const Memory&>(k_host_memory) : k_promised_memory;
   return {k_host_regions, k_promised_memory, entries, {}};
@@ -314,16 +308,13 @@ DescriptionParts parts_of_registered(const unw_dyn_info_t& info) noexcept {
 Addr find_known_fde(const unw_dyn_info_t& info, Addr at, const Arch& arch, CompactCode& out) noexcept {
   FdeTable table;
   if (read_table(info, arch, table) != nullptr || table.count != 1) return 0;
-  const auto* const pair = pointer_to<const std::byte>(table.address);
-  const auto read_as = [&](auto member, unsigned number) {
-    std::memcpy(&member, pair + number * sizeof member, sizeof member);
-    return static_cast<Addr>(std::int64_t{member});
-  };
-  const auto read = [&](unsigned number) {
-    return table.width == 4 ? read_as(std::int32_t{}, number) : read_as(std::int64_t{}, number);
-  };
-  if (table.start_base + read(0) > at) return 0;
-  const Addr fde = table.fde_base + read(1);
+  const auto* const bytes = pointer_to<const std::byte>(table.address);
+  std::array<std::int32_t, 2> halves;
+  std::memcpy(&halves, bytes, sizeof halves);
+  std::array<std::int64_t, 2> pair{halves[0], halves[1]};
+  if (table.width != 4) std::memcpy(&pair, bytes, sizeof pair);
+  if (table.start_base + static_cast<Addr>(pair[0]) > at) return 0;
+  const Addr fde = table.fde_base + static_cast<Addr>(pair[1]);
   if (!was_told(info)) return read_promised_fde(fde, arch, out) ? fde : 0;
   MemoryWindow window;
   return read_known_fde(fde, k_host_memory, window, arch, out) ? fde : 0;

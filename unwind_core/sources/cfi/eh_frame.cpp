@@ -308,7 +308,8 @@ template <class View>
   const std::size_t size = sizeof head.length + head.length;
   const std::byte* const cie = view(cie_at, KnownCies::k_looks_at);
   if (!cie || static_cast<Addr>(fde - cie) != distance || view(at, size) != fde) return false;
-  return read_known_fde({{cie, static_cast<std::size_t>(distance) + size}, cie_at}, at, known_cies, arch, out);
+  const std::span all(cie, static_cast<std::size_t>(distance) + size);
+  return read_fde_of(known_cies.find_or_learn(all, arch), fde, size, at, out);
 }
 
 }  // namespace

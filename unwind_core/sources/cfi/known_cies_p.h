@@ -62,9 +62,9 @@ class KnownCies {
 
   [[gnu::always_inline]] const KnownCie* find_words(const Words& words, const Arch& arch) const noexcept {
     for (const Entry& entry : entries_) {
-      if (entry.head.load(std::memory_order_acquire) != words[0]) continue;
-      const std::uint64_t different = (words[1] ^ entry.words[1]) | ((words[2] ^ entry.words[2]) & entry.mask[2]) |
-                                      ((words[3] ^ entry.words[3]) & entry.mask[3]);
+      if (entry.head.load(std::memory_order_acquire) != words[0] || entry.words[1] != words[1]) continue;
+      const std::uint64_t different =
+          ((words[2] ^ entry.words[2]) & entry.mask[2]) | ((words[3] ^ entry.words[3]) & entry.mask[3]);
       if (different == 0 && entry.known.arch == &arch) return &entry.known;
     }
     return nullptr;
@@ -98,25 +98,11 @@ struct MetCie {
   const KnownCie* known = nullptr;
 };
 
-/// Reads an FDE whose CIE is known. The FDE and the CIE lie in `segment`, which is readable. It takes 100 instructions,
-/// and the general way 900. False: the FDE must be read in the general way, or it covers nothing.
-[[gnu::always_inline]] inline bool read_known_fde(const SectionBytes& segment, Addr at, KnownCies& cies,
-                                                  const Arch& arch, CompactCode& out, MetCie& met) noexcept {
-  constexpr std::size_t k_id_at = 4, k_code_at = 8;
-  const std::uint64_t available = segment.bytes.size();
-  const Addr place = at - segment.address;
-  if (place >= available || available - place < k_code_at) return false;
-  const std::byte* const fde = segment.bytes.data() + place;
-  struct {
-    std::uint32_t length, cie;
-  } head;
-  std::memcpy(&head, fde, sizeof head);
-  const std::size_t size = std::size_t{head.length} + k_id_at;
-  const Addr cie_place = place + k_id_at - head.cie;
-  if (head.length >= 0xfffffff0u || size > available - place || head.cie == 0 || cie_place >= available) return false;
-  const auto cie = segment.bytes.subspan(static_cast<std::size_t>(cie_place));
-  if (cie.data() != met.at) met = {cie.data(), cies.find_or_learn(cie, arch)};
-  const KnownCie* const known = met.known;
+/// Reads the FDE of `size` bytes at `at`, which are at `fde` in this process, after its CIE. False: it must be read in
+/// the general way, or it covers nothing.
+[[gnu::always_inline]] inline bool read_fde_of(const KnownCie* known, const std::byte* fde, std::size_t size, Addr at,
+                                               CompactCode& out) noexcept {
+  constexpr std::size_t k_code_at = 8;
   // Rows do not need the augmentation data, whatever they are.
   if (!known || size < known->data_at + known->data_size ||
       std::to_integer<std::size_t>(fde[known->data_at - 1]) != known->data_size)
@@ -143,8 +129,29 @@ struct MetCie {
   out.instructions = {fde + instructions_at, size - instructions_at};
   out.initial = &known->initial;
   out.known = known;
-  out.cie_place = cie_place;
   return true;
+}
+
+/// Reads an FDE whose CIE is known. The FDE and the CIE lie in `segment`, which is readable. It takes 100 instructions,
+/// and the general way 900. False: as above.
+[[gnu::always_inline]] inline bool read_known_fde(const SectionBytes& segment, Addr at, KnownCies& cies,
+                                                  const Arch& arch, CompactCode& out, MetCie& met) noexcept {
+  constexpr std::size_t k_id_at = 4;
+  const std::uint64_t available = segment.bytes.size();
+  const Addr place = at - segment.address;
+  if (place >= available || available - place < 2 * k_id_at) return false;
+  const std::byte* const fde = segment.bytes.data() + place;
+  struct {
+    std::uint32_t length, cie;
+  } head;
+  std::memcpy(&head, fde, sizeof head);
+  const std::size_t size = std::size_t{head.length} + k_id_at;
+  const Addr cie_place = place + k_id_at - head.cie;
+  if (head.length >= 0xfffffff0u || size > available - place || head.cie == 0 || cie_place >= available) return false;
+  const auto cie = segment.bytes.subspan(static_cast<std::size_t>(cie_place));
+  if (cie.data() != met.at) met = {cie.data(), cies.find_or_learn(cie, arch)};
+  out.cie_place = cie_place;
+  return read_fde_of(met.known, fde, size, at, out);
 }
 
 [[gnu::always_inline]] inline bool read_known_fde(const SectionBytes& segment, Addr at, KnownCies& cies,
