@@ -256,7 +256,7 @@ struct Rows {
     ExpressionPool pool;
     EXPECT_TRUE(compact(parse_row(host_row("cfa=SP+16 FP=[cfa-16] ra=[cfa-8]"), k_arch, pool)->row, cache.layout, row));
     row.cfa_words = 7;
-    (void)cache.keep(ticket, cache.rule_of(row, RowOrigin::eh_frame, by), row, module);
+    (void)cache.keep(ticket, cache.rule_of(row, RowOrigin::eh_frame, by), &row, module);
   }
   /// Returns how many words the frame at `at` has; none: that is not known.
   Words words_of(Addr at, ModuleVersion& walked, KeepTicket& ticket) const {

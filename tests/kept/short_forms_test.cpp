@@ -129,7 +129,7 @@ TEST_P(ShortForms, OfRulesLeadWhereTheRowLeads) {
       EXPECT_EQ(position.fp, value(expected.registers, arch, arch.fp)) << text;
 
       const KeepTicket ticket = chain.ticket(k_pc - 1, chain.find(k_pc - 1));
-      (void)(is_compact ? rows.keep(ticket, rule, in_short, {}) : rows.keep(ticket, rule, {}));
+      (void)rows.keep(ticket, rule, is_compact ? &in_short : nullptr, {});
       CallerChain again(space, {CodeAddress::returned_to(k_pc), sp, fp}, WalkPart::callers, into);
       ASSERT_EQ(again.run(), CallerChain::Stop::full) << text;
       EXPECT_EQ(reinterpret_cast<std::uintptr_t>(into[0]), expected.pc) << text;

@@ -50,20 +50,23 @@ void RowCache::link(RulePlace from, KeptRules::Table::Number to) const noexcept 
   return true;
 }
 
-namespace {
-
-/// Places are those of the other table: link() finds no entry there.
-constexpr std::uint32_t k_without_link = RulePlace::k_none - 1;
-
-}  // namespace
-
 CallerRule RowCache::find_shared(KeepTicket& ticket, RulePlace& place, NewRow& row) const noexcept {
-  const CallerRule rule = alike->shapes.find_rule(ticket.at, *alike, row);
+  CallerRule rule = alike->shapes.find_rule(ticket.at, *alike, row);
+  // Rows that are logged, and those that a rule does not say, are for find_new().
+  if (row.is_made && !logs_rows()) {
+    row.is_compact = true;
+    row.kept_by = KeptBy::lasting;
+    rule = keep_alike(row);
+    if (!rule.is_whole()) return {};
+    count_event(Counter::row_made);
+  }
   if (rule.kept_by() == KeptBy::nothing) return {};
-  place.number = k_without_link;
+  place.number = RulePlace::k_none - 1;  // link() finds no entry there: it is of the other table
   if (rules.table.wants(ticket.at, ticket.before)) {
     place = keep_wanted(ticket, rule.with_link(place.next), {});
     ticket.before = place.number;
+  } else if (row.is_made) {
+    count_event(Counter::row_met_once);
   }
   return rule;
 }
@@ -75,16 +78,20 @@ bool RowCache::find_alike(KeepTicket& ticket, RulePlace& place, NewRow& row, Kep
   return true;
 }
 
-void RowCache::keep_alike(AlikePlace place, const NewRow& row) const noexcept {
+/// Makes the rule of the row, if there is one, keeps it for code alike, and returns it.
+CallerRule RowCache::keep_alike(NewRow& row) const noexcept {
   constexpr auto k_nowhere = KeptRules::Table::k_nowhere;
+  const AlikePlace place = row.alike;
+  row.rule = rule_of(row.compact, row.full.origin, row.kept_by);
   // No rule is kept where the shapes made the row. Sources are also asked because a rule was not enough.
-  if (row.rule.kept_by() == KeptBy::nothing) return;
-  if (!row.is_made && alike->find(place).kept_by() != KeptBy::nothing) return;
+  if (!alike || !place || row.rule.kept_by() == KeptBy::nothing) return {};
+  if (!row.is_made && alike->find(place).kept_by() != KeptBy::nothing) return {};
   const unsigned shape = row.is_compact ? rules.shapes.number_of(row.compact) : 0;
   const auto handler = place.has_facts() ? CallerRule::Handler::unknown : CallerRule::Handler::none;
   const CallerRule rule = row.rule.with_shape(shape).with(handler);
-  if (AlikeRules::keep_first(place, rule) || !alike->table.wants(place.at(), k_nowhere)) return;
-  (void)alike->table.keep(place.at(), AlikeRules::k_cipher, rule, k_nowhere);
+  if (!AlikeRules::keep_first(place, rule) && alike->table.wants(place.at(), k_nowhere))
+    (void)alike->table.keep(place.at(), AlikeRules::k_cipher, rule, k_nowhere);
+  return rule;
 }
 
 bool RowCache::says_end(const FrameRow& row) const noexcept {
@@ -95,7 +102,7 @@ bool RowCache::says_end(const FrameRow& row) const noexcept {
 void RowCache::keep_end(const KeepTicket& ticket, Lookup& lookup, const NewRow& row) const noexcept {
   if (row.kept_by == KeptBy::nothing || !says_end(row.full)) return;
   const CallerRule rule(row.kept_by, CallerRule::Kind::outermost);
-  (void)keep(ticket, rule.with(row.full.origin), module_of(lookup));
+  (void)keep(ticket, rule.with(row.full.origin), nullptr, module_of(lookup));
 }
 
 FrameRow NewRow::expanded() const noexcept {
@@ -117,10 +124,7 @@ FrameRow NewRow::expanded() const noexcept {
   out.is_compact = !out.is_full || compact(out.full, layout, out.compact);
   out.is_compact_but_signed = !out.is_compact && compact_but_signed(out.full, layout, out.compact);
   out.kept_by = kept_by(out.full, lookup);
-  if (out.is_compact || out.is_compact_but_signed) {
-    out.rule = rule_of(out.compact, out.full.origin, out.kept_by);
-    if (alike && out.alike) keep_alike(out.alike, out);
-  }
+  if (out.is_compact || out.is_compact_but_signed) (void)keep_alike(out);
   count_event(Counter::row_made);
   if (!out.is_compact || out.kept_by == KeptBy::nothing || logs_rows()) note_unusual_row(*this, lookup, out);
   return answer;
@@ -143,12 +147,12 @@ FrameRow NewRow::expanded() const noexcept {
   // Only throws know of handlers, and both phases of a throw come to the same frames.
   const bool is_of_throw = handler != CallerRule::Handler::unknown;
   place = is_of_throw ? keep_wanted(ticket, rule.with_shape(rules.shapes.number_of(row.compact)), module)
-                      : keep(ticket, rule, row.compact, module);
+                      : keep(ticket, rule, &row.compact, module);
   return rule;
 }
 
-[[gnu::hot]] RulePlace RowCache::keep_if_wanted(const KeepTicket& ticket, CallerRule rule, const CompactRow* row,
-                                                const ModuleVersion& module) const noexcept {
+[[gnu::hot]] RulePlace RowCache::keep(const KeepTicket& ticket, CallerRule rule, const CompactRow* row,
+                                      const ModuleVersion& module) const noexcept {
   if (!rules.table.wants(ticket.at, ticket.before)) {
     count_event(Counter::row_met_once);
     if (logs(LogTopic::walk)) [[unlikely]]

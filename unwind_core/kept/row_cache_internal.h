@@ -175,7 +175,7 @@ struct NewRow : AnyRow {
   bool is_compact = false;  ///< `compact` is the row
   /// `compact` is the row but for the signature of the return address. Walks of addresses strip that, and keep it so.
   bool is_compact_but_signed = false;
-  bool is_made = false;  ///< `compact` is the row, and no source needs to be asked
+  bool is_made = false;  ///< CodeShapes::find_rule() has made `compact`, the row, and no source needs to be asked
   KeptBy kept_by = KeptBy::nothing;
   CallerRule rule{};  ///< RowCache::rule_of()
   /// Precondition: !is_full.
@@ -264,20 +264,12 @@ struct RowCache {
   /// Keeps such a row; of others it does nothing.
   void keep_end(const KeepTicket& ticket, Lookup& lookup, const NewRow& row) const noexcept;
 
-  // The next three are for walks that keep rules by themselves.
-
-  /// Keeps a rule in the place of what was kept of the address before. `module` covers the address, if the rule is kept
-  /// by its module. Returns nowhere: the rule is not wanted yet.
-  RulePlace keep(const KeepTicket& ticket, CallerRule rule, const ModuleVersion& module) const noexcept {
-    return keep_if_wanted(ticket, rule, nullptr, module);
-  }
+  /// Keeps a rule in the place of what was kept of the address before, with the shape of `row` unless that is null.
+  /// `module` covers the address, if the rule is kept by its module. Returns nowhere: the rule is not wanted yet.
+  RulePlace keep(const KeepTicket& ticket, CallerRule rule, const CompactRow* row,
+                 const ModuleVersion& module) const noexcept;
   /// Links the one entry to the other: walks that leave the one come to the other.
   void link(RulePlace from, KeptRules::Table::Number to) const noexcept;
-  /// Keeps a rule with the registers that `row` says beside those of the rule.
-  RulePlace keep(const KeepTicket& ticket, CallerRule rule, const CompactRow& row,
-                 const ModuleVersion& module) const noexcept {
-    return keep_if_wanted(ticket, rule, &row, module);
-  }
 
   /// Sets `module` to the one of `at`, unless the walk met that one last. Version 0: there is none, or it cannot be
   /// told.
@@ -309,9 +301,7 @@ struct RowCache {
 
  private:
   CallerRule find_shared(KeepTicket& ticket, RulePlace& place, NewRow& row) const noexcept;
-  RulePlace keep_if_wanted(const KeepTicket& ticket, CallerRule rule, const CompactRow* row,
-                           const ModuleVersion& module) const noexcept;
-  void keep_alike(AlikePlace place, const NewRow& row) const noexcept;
+  CallerRule keep_alike(NewRow& row) const noexcept;
   RulePlace keep_wanted(const KeepTicket& ticket, CallerRule rule, const ModuleVersion& module) const noexcept;
 };
 

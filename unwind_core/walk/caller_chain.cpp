@@ -187,7 +187,7 @@ void keep_otherwise(CallerChain& chain, const KeepTicket& ticket, Cursor& before
   const Position there = position_of(after, chain.arch(), 0);
   if (chain.step_by(rule, position) == Stop::full && position.pc == there.pc && position.sp == there.sp &&
       position.fp == there.fp)
-    (void)chain.rows().keep(ticket, rule, module);
+    (void)chain.rows().keep(ticket, rule, nullptr, module);
 }
 
 /// The frames of lasting modules in a walk.
@@ -214,7 +214,7 @@ struct Usual {
     if (!find_usual_row(*usual.module, ticket.at, rows.layout, row, usual.fde)) break;
     const CallerRule rule = rows.rule_of(row, RowOrigin::eh_frame, KeptBy::lasting);
     if (rule.kept_by() == KeptBy::nothing || !chain.step_by_compact(rule, position)) break;
-    chain.go_to(position, rows.keep(ticket, rule, row, k_lasting));
+    chain.go_to(position, rows.keep(ticket, rule, &row, k_lasting));
     ++rows_made;
     if (chain.may_know(position.at)) [[unlikely]]
       known = chain.find(position.at);
@@ -244,10 +244,11 @@ struct Usual {
 
 /// Steps by the rule of code alike, else by a row that is made, whose rule is kept. Both are of compact rows. Full: it
 /// has moved. Others are as above.
-[[gnu::hot]] Stop step_by_row(CallerChain& chain, const Table::Found& known, FrameRow& room) noexcept {
+[[gnu::hot]] Stop step_by_row(CallerChain& chain, const Table::Found& known, NewRow& row) noexcept {
   KeepTicket ticket = chain.ticket(chain.position().at, known);
   const RowCache& rows = chain.rows();
-  NewRow row(room, &rows.layout);
+  row.alike = {};  // it may have been another place's
+  row.is_made = false;
   RulePlace place;
   CallerRule rule;
   if (!known.holds) rule = rows.find_alike(ticket, place, row);
@@ -260,7 +261,7 @@ struct Usual {
   Position position = chain.position();
   if (!chain.step_by_compact(rule, position)) return Stop::unknown;
   // A rule without a shape is for walks of addresses alone: steps have the row made, and authenticate.
-  if (is_new) place = row.is_compact ? rows.keep(ticket, rule, row.compact, module) : rows.keep(ticket, rule, module);
+  if (is_new) place = rows.keep(ticket, rule, row.is_compact ? &row.compact : nullptr, module);
   chain.go_to(position, place);
   return Stop::full;
 }
@@ -281,11 +282,12 @@ CallerRule rule_of_other(const FrameRow& row, KeptBy by, const Arch& arch) noexc
 [[gnu::hot]] Stop step_by_rows(CallerChain& chain) noexcept {
   Table::Found known = chain.find(chain.position().at);
   FrameRow room;
+  NewRow row(room, &chain.rows().layout);
   Usual usual;
   do {
     const bool may_be_usual = !known.holds && !chain.changes().may_count(chain.position().at);
     if (may_be_usual && step_by_usual(chain, known, usual) && (known.holds || chain.is_full())) break;
-    if (const Stop stop = step_by_row(chain, known, room); stop != Stop::full) return stop;
+    if (const Stop stop = step_by_row(chain, known, row); stop != Stop::full) return stop;
     const Addr at = chain.position().at;
     known = chain.may_know(at) ? chain.find(at) : Table::Found{};
   } while (!known.holds && !chain.is_full());

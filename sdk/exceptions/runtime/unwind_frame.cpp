@@ -237,7 +237,7 @@ UnwindFrame::Known UnwindFrame::look_at_procedure(const KeepTicket& ticket) noex
   const ModuleVersion module = kept_.rule.is_of_module() ? RowCache::module_of(asked) : ModuleVersion{};
   const KeptBy by = kept_.rule.kept_by();
   if (by == KeptBy::nothing) return Known::found;
-  rule_place_ = space_->row_cache->keep(ticket, kept_.rule.with(handler(by)), module);
+  rule_place_ = space_->row_cache->keep(ticket, kept_.rule.with(handler(by)), nullptr, module);
   keep_facts(ticket, by, module);
   return Known::found;
 }
