@@ -30,6 +30,7 @@ inline constexpr std::int64_t k_when_end = std::numeric_limits<std::int64_t>::ma
 /// has none but its entry: k_when_entry = length - 1. `latest`: the latest when of the directives before it in the
 /// list.
 inline std::int64_t effective_when(const unw_dyn_op_t& op, std::int64_t last, std::int64_t latest) noexcept {
+  if (op.when >= 0 && op.when <= last) return op.when;
   if (op.tag == UNW_DYN_LABEL_STATE && op.when < 0) return latest;
   return std::max(std::min<std::int64_t>(op.when, last), k_when_entry);
 }

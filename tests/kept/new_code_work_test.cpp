@@ -23,10 +23,10 @@ double of_a_frame(const std::string& functions) {
 }
 
 TEST(NewCode, OfCompilers) { EXPECT_LT(of_a_frame("compiled 1"), 880); }
-TEST(NewCode, InDirectives) { EXPECT_LT(of_a_frame("directives 1000"), 3050); }
-TEST(NewCode, InDirectivesOfFourShapes) { EXPECT_LT(of_a_frame("directives 4"), 890); }
-TEST(NewCode, InTables) { EXPECT_LT(of_a_frame("tables 1000"), 2500); }
-TEST(NewCode, InTablesOfFourShapes) { EXPECT_LT(of_a_frame("tables 4"), 1500); }
+TEST(NewCode, InDirectives) { EXPECT_LT(of_a_frame("directives 1000"), 2690); }
+TEST(NewCode, InDirectivesOfFourShapes) { EXPECT_LT(of_a_frame("directives 4"), 850); }
+TEST(NewCode, InTables) { EXPECT_LT(of_a_frame("tables 1000"), 2190); }
+TEST(NewCode, InTablesOfFourShapes) { EXPECT_LT(of_a_frame("tables 4"), 1370); }
 
 }  // namespace
 }  // namespace jitunwind::test

@@ -443,12 +443,12 @@ TEST(SourceRules, ShortFormsOfRowsAreListedWithTheirTests) {
   // These read in place and evaluate no rows: a ucontext_t, the kernel's frame on a signal stack, the dynamic linker's
   // words, the address of a personality routine, the functions themselves. Others convert rows to another form, or
   // decode compact rows.
-  for (const char* other : {"dyn_info/directives/compact_directives.cpp ",
+  for (const char* other : {"dyn_info/directives/compact_directives.cpp run",
                             "dyn_info/directives/compact_directives.cpp end_instruction",
                             "dyn_info/directives/compact_directives.cpp finish",
                             "dyn_info/directives/compact_directives.cpp ra_at_entry",
                             "dyn_info/directives/compact_directives.cpp save",
-                            "dyn_info/directives/compact_directives.cpp settle",
+                            "dyn_info/directives/compact_directives.cpp frees_frame_pointer",
                             "sdk/walk.cpp backtrace",
                             "unwind_core/memory/small_stack.cpp is_disarmed_stack",
                             "unwind_core/memory/small_stack.cpp begin_of_disarmed_stack",

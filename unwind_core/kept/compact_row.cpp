@@ -37,8 +37,8 @@ bool compact_cfa(const FrameRow& row, const CompactLayout& layout, CompactRow& o
   std::uint8_t deepest = 0;
   for (const FrameRow::Entry& entry : row.entries()) {
     if (entry.reg == left_out) continue;
-    const auto slot = layout.slot(entry.reg);
-    if (!slot) return false;
+    const std::size_t slot = layout.slot_or_size(entry.reg);
+    if (slot >= layout.size()) return false;
     std::uint8_t words = 0;
     if (entry.rule.kind == RegRule::Kind::at_cfa) {
       words = words_below_cfa(entry.rule.offset);
@@ -46,7 +46,7 @@ bool compact_cfa(const FrameRow& row, const CompactLayout& layout, CompactRow& o
     } else if (entry.rule.kind != RegRule::Kind::same) {
       return false;
     }
-    out.slots[*slot] = words;
+    out.slots[slot] = words;
     deepest = std::max(deepest, words);
   }
   out.deepest = deepest;
@@ -57,9 +57,12 @@ bool compact_cfa(const FrameRow& row, const CompactLayout& layout, CompactRow& o
 
 [[gnu::hot]] CompactLayout::CompactLayout(const Arch& arch) noexcept : arch_(&arch) {
   slots_.fill(k_no_slot);
+  libunwind_slots_.fill(k_no_slot);
   const auto add = [&](const RegisterInfo& reg) {
     if (size_ == regs_.size() || reg.dwarf >= slots_.size()) return false;
     slots_[reg.dwarf] = static_cast<std::uint8_t>(size_);
+    const auto number = static_cast<std::size_t>(reg.libunwind);
+    if (number < libunwind_slots_.size()) libunwind_slots_[number] = slots_[reg.dwarf];
     regs_[size_] = reg.dwarf;
     columns_[size_] = reg.column;
     ++size_;

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 
 #include "jitunwind/unwind_core/address.h"
 #include "jitunwind/unwind_core/row_source.h"
@@ -86,14 +85,13 @@ class CompactLayout {
   const Arch& arch() const noexcept { return *arch_; }
   std::size_t size() const noexcept { return size_; }
   RegNum reg(std::size_t slot) const noexcept { return regs_[slot]; }
-  /// None: no row saves the register.
-  std::optional<std::size_t> slot(RegNum reg) const noexcept {
-    const std::uint8_t slot = reg < slots_.size() ? slots_[reg] : k_no_slot;
-    return slot == k_no_slot ? std::nullopt : std::optional<std::size_t>(slot);
-  }
   /// The slot of a register; size() or more: no row saves it.
   std::size_t slot_or_size(std::uint64_t reg) const noexcept {
     return reg < slots_.size() ? slots_[static_cast<std::size_t>(reg)] : k_no_slot;
+  }
+  /// That of one by RegisterInfo::libunwind.
+  std::size_t slot_of_libunwind(std::uint64_t number) const noexcept {
+    return number < libunwind_slots_.size() ? libunwind_slots_[static_cast<std::size_t>(number)] : k_no_slot;
   }
   const std::array<std::int8_t, CompactRow::k_slots>& columns() const noexcept { return columns_; }
   /// The frame pointer's slot; size() or more: it has none.
@@ -114,7 +112,8 @@ class CompactLayout {
   int fp_column_ = -1;
   int sp_column_ = -1;
   int pc_column_ = -1;
-  std::array<std::uint8_t, 64> slots_;  // by DWARF number; registers with larger ones have none
+  std::array<std::uint8_t, 64> slots_;            // by DWARF number; registers with larger ones have none
+  std::array<std::uint8_t, 32> libunwind_slots_;  // likewise
   std::array<RegNum, CompactRow::k_slots> regs_{};
   std::array<std::int8_t, CompactRow::k_slots> columns_{};
 };
