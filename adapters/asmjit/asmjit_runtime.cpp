@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstdio>
 #include <new>
-#include <vector>
 
 #include "jitunwind/adapters/asmjit/asmjit_version_p.h"
 #include "jitunwind/adapters/asmjit/known_frames/marked_procedures_p.h"
@@ -109,12 +108,13 @@ Status AsmjitRuntime::register_all(void* start, Described& described, std::strin
 void AsmjitRuntime::report(const AsmjitDescription& description, asmjit::CodeHolder& code) const {
   if (options_.on_refusal)
     for (const AsmjitRefusal& refusal : description.refusals) options_.on_refusal(refusal);
-  const std::vector<asmjit::BaseEmitter*> emitters = v::attached_emitters(code);
-  const bool is_heard = !emitters.empty() && v::has_error_handler(*emitters.front());
+  asmjit::BaseEmitter* first = nullptr;
+  v::visit_emitters(code, [&first](asmjit::BaseEmitter& emitter) { first = first ? first : &emitter; });
+  const bool is_heard = first && v::has_error_handler(*first);
   if (!is_heard && !options_.on_refusal) remark_once(description.refusals.front());
-  if (emitters.empty()) return;
+  if (!first) return;
   try {
-    (void)v::report_error(*emitters.front(), v::k_invalid_state, description.text());
+    (void)v::report_error(*first, v::k_invalid_state, description.text());
   } catch (...) {
     // Handlers may throw, but add() must not; its caller gets the error as a value.
   }
@@ -122,10 +122,10 @@ void AsmjitRuntime::report(const AsmjitDescription& description, asmjit::CodeHol
 
 /// Most code is marked, which takes less time than asmjit takes to write it. The other code is described.
 asmjit::Error AsmjitRuntime::describe_and_add(void** out, asmjit::CodeHolder& code, std::string_view name) {
-  if (const asmjit::Error error = code.flatten(); error != asmjit::kErrorOk) return error;
   derivation::CodeWriters writers(code);
   auto marked = derivation::mark_procedures(writers.only_record());
   if (!marked.empty()) return add_registered(out, code, marked, name);
+  if (const asmjit::Error error = code.flatten(); error != asmjit::kErrorOk) return error;
   AsmjitDescription description = derivation::describe_written(code, writers);
   for (AsmjitRefusal& refusal : description.refusals)
     if (refusal.procedure.empty()) refusal.procedure = name;

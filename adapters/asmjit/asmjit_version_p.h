@@ -205,11 +205,6 @@ void visit_emitters(const ::asmjit::CodeHolder& code, Visit visit) {
   for (::asmjit::BaseEmitter* e : code.emitters()) visit(*e);
 #endif
 }
-inline std::vector<::asmjit::BaseEmitter*> attached_emitters(const ::asmjit::CodeHolder& code) {
-  std::vector<::asmjit::BaseEmitter*> out;
-  visit_emitters(code, [&](::asmjit::BaseEmitter& e) { out.push_back(&e); });
-  return out;
-}
 inline bool has_error_handler(const ::asmjit::BaseEmitter& e) noexcept {
   return e.JITUNWIND_ASMJIT(hasErrorHandler, has_error_handler)();
 }

@@ -31,7 +31,7 @@ class CodeWriters {
   const BuilderReplay& replay(std::size_t builder);
 
   const ::asmjit::CodeHolder& code_;
-  std::vector<const TraceRecorder*> recorders_;  // null: one had no memory
+  const TraceRecorder* recorder_ = nullptr;  // the last of the assemblers'
   std::vector<::asmjit::BaseBuilder*> builders_;
   std::list<BuilderReplay> replays_;  // of the first builders
   std::size_t assemblers_ = 0;        // with records

@@ -60,7 +60,7 @@ class Translation {
   }
   bool stack_or_flow() {
     Effect one;
-    if (!flow_effect(id_, ops_, one)) return stack_instruction() || control_flow();
+    if (!flow_effect(id_, written_implicitly(id_), ops_, one)) return stack_instruction() || control_flow();
     return say(one), true;
   }
 
@@ -90,7 +90,6 @@ class Translation {
   bool control_flow();
   void jump_instruction(bool conditional);
   bool move();
-  void move_general();
   bool move_low_half();
   bool move_vector(std::uint32_t size);
   void load_address();
@@ -216,32 +215,13 @@ void Translation::jump_instruction(bool conditional) {
 }
 
 bool Translation::move() {
-  if (id_ == Inst::kIdMov || id_ == Inst::kIdMovabs) {
-    if (!has_op(1) || (!is_gp64(op(0)) && !v::is_mem(op(0)))) return false;
-    return move_general(), true;
-  }
+  if (Effect one; sum_effect(id_, ops_, one)) return one.kind == Kind::clobber ? clobber(one.set) : say(one), true;
   if (id_ == Inst::kIdLea && has_op(1) && is_gp64(op(0)) && v::is_mem(op(1))) return load_address(), true;
   if (id_ == Inst::kIdXchg && has_op(1) && is_gp64(op(0)) && is_gp64(op(1)))
     return say({.kind = Kind::exchange, .reg = general(op(0)), .base = general(op(1))}), true;
   const bool moves_8_bytes = id_ == Inst::kIdMovq || id_ == Inst::kIdVmovq;
   if (moves_8_bytes && has_op(1) && move_low_half()) return true;
   return moves_16_bytes(id_) && has_op(1) && move_vector(16);
-}
-
-void Translation::move_general() {
-  if (v::is_mem(op(0))) {
-    const v::MemoryOperand to = v::memory_operand(op(0));
-    if (is_gp64(op(1))) return store(to, general(op(1)), 8);
-    return store(to, k_no_reg, to.size != 0 ? to.size : 8);
-  }
-  const RegNum to = general(op(0));
-  if (is_gp64(op(1))) return copy(to, general(op(1)), 0);
-  if (v::is_mem(op(1))) {
-    const v::MemoryOperand from = v::memory_operand(op(1));
-    if (from.plain_base && (from.size == 0 || from.size == 8))
-      return say({.kind = Kind::load, .reg = to, .base = dwarf_of(from.base), .value = from.offset});
-  }
-  clobber(set_of(to));
 }
 
 void Translation::load_address() {
@@ -287,11 +267,9 @@ bool Translation::arithmetic() {
     case Inst::kIdDec:
       return copy(reg, reg, -1), true;
     case Inst::kIdAdd:
-      if (immediate) return copy(reg, reg, v::imm_value(op(1))), true;
       if (reg != k_rsp) return false;
       return say({.kind = Kind::raise_unknown, .reg = amount}), true;
     case Inst::kIdSub:
-      if (immediate) return copy(reg, reg, -v::imm_value(op(1))), true;
       if (reg != k_rsp) return false;
       return say({.kind = Kind::lower_unknown, .reg = amount}), true;
     case Inst::kIdAnd: {
@@ -397,7 +375,7 @@ RegSet written_implicitly(std::uint32_t instruction) {
 
 }  // namespace
 
-bool flow_effect(std::uint32_t id, std::span<const Operand_> operands, Effect& out) noexcept {
+bool flow_effect(std::uint32_t id, RegSet implicit, std::span<const Operand_> operands, Effect& out) noexcept {
   const bool has_register = !operands.empty() && is_gp64(operands[0]);
   const bool has_label = !operands.empty() && v::is_label(operands[0]);
   if (has_label) out.label = operands[0].id();
@@ -415,13 +393,41 @@ bool flow_effect(std::uint32_t id, std::span<const Operand_> operands, Effect& o
       out.value = id == Inst::kIdJz || id == Inst::kIdJe     ? Effect::equal
                   : id == Inst::kIdJnz || id == Inst::kIdJne ? Effect::different
                                                              : Effect::any;
-      return has_label && written_implicitly(id) == 0;
+      return has_label && (implicit & ~set_of(k_rsp)) == 0;
     case ::asmjit::InstControlFlow::kReturn:
       out.kind = Kind::ret;
       return id == Inst::kIdRet && (operands.empty() || v::is_none(operands[0]));
     default:
       return false;
   }
+}
+
+bool sum_effect(std::uint32_t id, std::span<const Operand_> operands, Effect& out) noexcept {
+  if (operands.size() < 2 || v::is_none(operands[1])) return false;
+  const Operand_ &to = operands[0], &from = operands[1];
+  if ((id == Inst::kIdAdd || id == Inst::kIdSub) && is_gp64(to) && v::is_imm(from)) {
+    const std::int64_t value = v::imm_value(from);
+    out = {.kind = Kind::copy, .reg = general(to), .base = general(to), .value = id == Inst::kIdAdd ? value : -value};
+    return true;
+  }
+  if (id != Inst::kIdMov && id != Inst::kIdMovabs) return false;
+  if (v::is_mem(to)) {
+    const v::MemoryOperand memory = v::memory_operand(to);
+    const bool is_whole = is_gp64(from);
+    const std::uint32_t size = is_whole || memory.size == 0 ? 8 : memory.size;
+    if (memory.plain_base)
+      out = {Kind::store, is_whole ? general(from) : k_no_reg, dwarf_of(memory.base), size, k_no_label, memory.offset};
+    return true;
+  }
+  if (!is_gp64(to)) return false;
+  const v::MemoryOperand memory = v::is_mem(from) ? v::memory_operand(from) : v::MemoryOperand{};
+  if (is_gp64(from))
+    out = {.kind = Kind::copy, .reg = general(to), .base = general(from)};
+  else if (memory.plain_base && (memory.size == 0 || memory.size == 8))
+    out = {.kind = Kind::load, .reg = general(to), .base = dwarf_of(memory.base), .value = memory.offset};
+  else
+    out.set = set_of(general(to));
+  return true;
 }
 
 RegSet registers_of(std::uint64_t general_mask, std::uint64_t vector_mask) noexcept {

@@ -31,8 +31,11 @@ inline std::span<const ::asmjit::Operand_> as_base(std::span<const ::asmjit::Ope
 RegSet registers_of(std::uint64_t general_mask, std::uint64_t vector_mask) noexcept;
 
 /// The effect of calls, jumps to labels, and returns that pop nothing, which leave the frame alone. False: it is
-/// another instruction.
-bool flow_effect(std::uint32_t id, std::span<const ::asmjit::Operand_> operands, Effect& out) noexcept;
+/// another instruction. `implicit`: its implicit_changes(), with SP or without.
+bool flow_effect(std::uint32_t id, RegSet implicit, std::span<const ::asmjit::Operand_> operands, Effect& out) noexcept;
+/// The effect of a mov of eight bytes or to memory, which may be the clobber of no register, and of the addition of a
+/// constant. False: it is another instruction.
+bool sum_effect(std::uint32_t id, std::span<const ::asmjit::Operand_> operands, Effect& out) noexcept;
 
 /// Appends the effects of an x86-64 instruction. An instruction that is not known to do less counts as changing
 /// everything it may change.

@@ -57,7 +57,7 @@ TraceRecorder* TraceRecorder::take() noexcept {
 void TraceRecorder::give_back(TraceRecorder* recorder) noexcept {
   constexpr std::size_t k_most = 4096;
   recorder->reset();
-  if (recorder->spare_.instructions.capacity() <= k_most)
+  if (recorder->sections_.empty() || recorder->sections_.front().instructions.capacity() <= k_most)
     recorder = spare_recorder.exchange(recorder, std::memory_order_acq_rel);
   delete recorder;
 }
@@ -67,11 +67,13 @@ bool TraceRecorder::Recorded::may_be_patched() const noexcept {
 }
 
 void TraceRecorder::reset() noexcept {
-  if (!sections_.empty()) spare_ = std::move(sections_.front());
-  spare_.instructions.clear();
-  spare_.data.clear();
-  spare_.end = 0;
-  sections_.clear();
+  if (sections_.size() > 1) sections_.erase(sections_.begin() + 1, sections_.end());
+  for (Written& written : sections_) {
+    written.instructions.clear();
+    written.data.clear();
+    written.end = 0;
+  }
+  used_sections_ = 0;
   written_last_ = nullptr;
   effects_.clear();
   embedded_.clear();
@@ -92,12 +94,8 @@ void TraceRecorder::guarded(Record record) noexcept {
 }
 
 TraceRecorder::Written& TraceRecorder::section(std::uint32_t id) {
-  if (id >= sections_.size()) {
-    const bool is_first = sections_.empty();
-    sections_.resize(id + 1);
-    if (is_first) sections_.front() = std::move(spare_);
-  }
-  last_section_ = id;
+  if (id >= sections_.size()) sections_.resize(id + 1);
+  used_sections_ = std::max<std::size_t>(used_sections_, id + 1);
   written_last_ = &sections_[id];
   room_in_ = nullptr;
   return sections_[id];
@@ -203,7 +201,7 @@ bool TraceRecorder::have_changed(const Written& written, Bytes section) noexcept
 }
 
 const TraceRecorder::Written* TraceRecorder::only_instructions() const noexcept {
-  const bool only = sections_.size() == 1 && !out_of_memory_ && embedded_.empty() && jump_targets_.empty() &&
+  const bool only = used_sections_ == 1 && !out_of_memory_ && embedded_.empty() && jump_targets_.empty() &&
                     call_sites_.empty() && frame_handlers_.empty();
   return only ? &sections_.front() : nullptr;
 }
@@ -233,8 +231,8 @@ void TraceRecorder::start(const ProcedureStart& start) noexcept {
 
 /// The last effect of the last instruction, which is translated now; null: it has none.
 Effect* TraceRecorder::last_effect() {
-  if (last_section_ >= sections_.size() || sections_[last_section_].instructions.empty()) return nullptr;
-  Recorded& last = sections_[last_section_].instructions.back();
+  if (!written_last_ || written_last_->instructions.empty()) return nullptr;
+  Recorded& last = written_last_->instructions.back();
   if (!last.is_translated()) {
     last.first_effect = static_cast<std::uint32_t>(effects_.size());
     append_effects(::asmjit::BaseInst(last.mnemonic), last.operands(), effects_);
@@ -340,7 +338,7 @@ void TraceRecorder::append_to(CodeTrace& out) const {
   if (out_of_memory_) throw std::bad_alloc();
   const std::size_t first_effect = out.effects.size();
   const auto first_targets = static_cast<std::int64_t>(out.jump_targets.size());
-  for (std::uint32_t id = 0; id < sections_.size(); ++id) {
+  for (std::uint32_t id = 0; id < used_sections_; ++id) {
     const Written& written = sections_[id];
     out.instructions.reserve(out.instructions.size() + written.instructions.size());
     for (const Recorded& i : written.instructions) out.instructions.push_back(translated(id, i, out.effects));

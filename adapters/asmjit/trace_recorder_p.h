@@ -46,7 +46,7 @@ class TraceRecorder {
   void frame_handler(CodePlace place, FrameHandler handler) noexcept;
 
   /// True when nothing was written.
-  bool is_idle() const noexcept { return sections_.empty() && !out_of_memory_; }
+  bool is_idle() const noexcept { return used_sections_ == 0 && !out_of_memory_; }
 
   /// An instruction, which is translated to effects when somebody asks for them. Until then its operands are kept.
   struct Recorded {
@@ -117,9 +117,9 @@ class TraceRecorder {
   void append_to(CodeTrace& out) const;
   Effect* last_effect();
 
-  std::vector<Written> sections_;
-  Written spare_;                               // memory for the first of them
-  Written* written_last_ = nullptr;             // sections_[last_section_]
+  std::vector<Written> sections_;  // and memory of former ones
+  std::size_t used_sections_ = 0;
+  Written* written_last_ = nullptr;             // the one that was written to last
   const ::asmjit::Section* room_in_ = nullptr;  // asmjit's own of written_last_, if begin() may write there
   std::vector<Effect> effects_;
   mutable std::vector<Effect> translated_now_;  // of effects_of()
@@ -128,7 +128,6 @@ class TraceRecorder {
   std::vector<std::vector<LabelId>> jump_targets_;
   std::list<TracedCallSite> call_sites_;
   std::vector<TracedFrameHandler> frame_handlers_;
-  std::uint32_t last_section_ = 0;
   bool out_of_memory_ = false;
 };
 

@@ -41,7 +41,7 @@ std::size_t rows_below(const std::string& document, const std::string& heading) 
 }
 
 TEST(Economy, FiguresOnlyFall) {
-  constexpr std::size_t k_lines = 86'589, k_files = 598, k_small_files = 79, k_caches = 26;
+  constexpr std::size_t k_lines = 86'588, k_files = 598, k_small_files = 79, k_caches = 26;
   const std::vector<SourceFile> files = product_files();
   std::size_t lines = 0;
   for (const SourceFile& file : files) lines += file.lines.size();

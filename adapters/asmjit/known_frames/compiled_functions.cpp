@@ -244,7 +244,7 @@ bool CompiledFunction::is_plain(BaseNode& node) {
   constexpr RegSet k_sp = set_of(7);
   if ((implicit & ~k_sp & frame_->relied_on) != 0) return false;
   if ((implicit & k_sp) == 0) return true;
-  if (Effect flow; flow_effect(id, as_base(operands), flow)) return stays(flow, node);
+  if (Effect flow; flow_effect(id, implicit, as_base(operands), flow)) return stays(flow, node);
   effects_.clear();
   append_stack_and_flow(instruction.baseInst(), operands, effects_);
   return std::ranges::all_of(effects_, [&](const Effect& effect) { return stays(effect, node); });

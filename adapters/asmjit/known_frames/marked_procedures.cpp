@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <memory_resource>
-#include <optional>
 #include <span>
 #include <string_view>
 
@@ -19,14 +18,6 @@ namespace {
 namespace v = asmjit_version;
 namespace Inst = ::asmjit::x86::Inst;
 using ::asmjit::CodeHolder;
-
-/// The amount by which an addition or subtraction of a constant raises SP.
-std::optional<std::int64_t> added_to_sp(const TraceRecorder::Recorded& i) {
-  if ((i.mnemonic != Inst::kIdAdd && i.mnemonic != Inst::kIdSub) || i.is_translated()) return std::nullopt;
-  if (i.kept[0] != ::asmjit::x86::rsp || !v::is_imm(i.kept[1])) return std::nullopt;
-  const std::int64_t value = v::imm_value(i.kept[1]);
-  return i.mnemonic == Inst::kIdAdd ? value : -value;
-}
 
 /// One pass over the code. Every label has one state: that of the first path that leads there, which the others must
 /// have too. A label that only later code jumps to is assumed to have the state of the code in front of it.
@@ -62,10 +53,11 @@ class CodeMarker {
 
   bool add_points();
   bool skip_data(std::uint32_t to);
-  bool arrive(std::uint32_t offset);
+  bool arrive(const TraceRecorder::Recorded& instruction);
   bool arrive_at(Point& point);
   bool begin_procedure(std::uint32_t offset, std::string_view name);
   bool is_quiet(const TraceRecorder::Recorded& instruction);
+  bool changes_free_registers(const TraceRecorder::Recorded& instruction);
   [[gnu::flatten]] bool execute(const TraceRecorder::Recorded& instruction);
   bool moved(std::int32_t when);
   bool leave(const Effect& effect, std::uint32_t behind);
@@ -86,8 +78,8 @@ class CodeMarker {
   const CodeHolder& code_;
   std::array<std::byte, 4096> memory_;  // as much as most code needs
   std::pmr::monotonic_buffer_resource pool_{memory_.data(), memory_.size()};
-  std::pmr::vector<Point> points_{&pool_};          // by offset
-  std::pmr::vector<std::size_t> point_of_{&pool_};  // by label
+  std::pmr::vector<Point> points_{&pool_};                                         // by offset
+  std::pmr::vector<std::size_t> point_of_{v::label_count(code_), k_none, &pool_};  // by label
   std::pmr::vector<State> states_{&pool_};
   std::list<MarkedProcedure> procedures_;
   const std::span<const RegSet> implicit_ = implicit_changes();
@@ -98,14 +90,14 @@ class CodeMarker {
   std::uint32_t next_offset_ = 0;     // of that point; at first of the begin
   std::uint32_t begin_ = 0;           // of the procedure
   std::uint32_t end_ = 0;             // of the bytes passed
-  std::uint32_t reached_end_ = 0;     // of those that a path leads to
+  std::uint32_t reached_end_ = 0;     // of those that a path led to which ended
+  std::uint32_t call_end_ = 0;        // of the last call, and of padding behind it
   std::size_t state_ = k_none;        // number of the present state
   std::int32_t changed_at_ = -1;      // time of the last directive
   std::size_t assumptions_ = 0;       // numbered from 1
   std::size_t open_assumptions_ = 0;  // those that no path has confirmed that depends on earlier ones only
   std::size_t depends_on_ = 0;        // number of the assumption that the present instruction is reached by
   bool is_reached_ = false;
-  bool is_behind_call_ = false;
   bool jumps_anywhere_ = false;  // to an address in a register or in memory
 };
 
@@ -113,24 +105,15 @@ bool CodeMarker::run() {
   if (!add_points()) return false;
   const std::span<const std::uint8_t> bytes = v::section_bytes(code_, 0);
   for (const TraceRecorder::Recorded& i : written_.instructions) {
-    if (i.begin != end_ && !skip_data(i.begin)) return false;
-    if (i.begin >= next_offset_ && !arrive(i.begin)) return false;
+    if ((i.begin != end_ || i.begin >= next_offset_ || !is_reached_) && !arrive(i)) return false;
     end_ = i.end;
-    if (is_reached_) reached_end_ = i.end;
-    if (i.mnemonic == k_padding) continue;
-    if (!is_reached_) return false;
-    if (is_quiet(i))
-      is_behind_call_ = false;
-    else if (execute(i))
-      watch();
-    else
-      return false;
+    if (!is_quiet(i) && !execute(i)) return false;
   }
   const auto is_unknown = [&](const Point& p) {
     return p.passed ? p.is_taken && jumps_anywhere_ && p.state != k_none : p.called || p.state != k_none;
   };
   if (procedures_.empty()) return false;
-  procedures_.back().end = reached_end_;
+  procedures_.back().end = is_reached_ ? end_ : reached_end_;
   return skip_data(static_cast<std::uint32_t>(bytes.size())) && next_data_ == written_.data.size() &&
          open_assumptions_ == 0 && std::ranges::none_of(points_, is_unknown) &&
          !TraceRecorder::have_changed(written_, bytes);
@@ -153,7 +136,6 @@ bool CodeMarker::add_points() {
       points_.push_back({static_cast<std::uint32_t>(label.offset), id, label.name, false, is_named});
   }
   if (!std::ranges::is_sorted(points_, {}, &Point::offset)) std::ranges::stable_sort(points_, {}, &Point::offset);
-  point_of_.assign(v::label_count(code_), k_none);
   std::size_t count = 0;  // of different offsets
   for (const Point& one : points_) {
     if (count == 0 || points_[count - 1].offset != one.offset) points_[count++] = one;
@@ -169,21 +151,25 @@ bool CodeMarker::add_points() {
 
 /// False: control reaches data, or the bytes up to `to` were not written as data, or are written over.
 bool CodeMarker::skip_data(std::uint32_t to) {
-  if (is_reached_ && !is_behind_call_) return false;  // a call before data does not return
+  if (is_reached_ && call_end_ != end_) return false;  // a call before data does not return
+  if (is_reached_) reached_end_ = end_;
   is_reached_ = false;
   for (; next_data_ < written_.data.size() && written_.data[next_data_].begin == end_; ++next_data_)
     end_ = written_.data[next_data_].end;
   return end_ == to;
 }
 
-/// Passes the points up to the offset, at which an instruction begins. A procedure begins at 0, point or not.
-bool CodeMarker::arrive(std::uint32_t offset) {
+/// Passes data and points up to an instruction. A procedure begins at 0, point or not. False also: only padding may be
+/// where no path leads.
+bool CodeMarker::arrive(const TraceRecorder::Recorded& i) {
+  const std::uint32_t offset = i.begin;
+  if (offset != end_ && !skip_data(offset)) return false;
   while (next_point_ < points_.size() && points_[next_point_].offset < offset) ++next_point_;
   const bool is_there = next_point_ < points_.size() && points_[next_point_].offset == offset;
   if (is_there ? !arrive_at(points_[next_point_++]) : offset == 0 && !begin_procedure(offset, {})) return false;
   next_offset_ = next_point_ < points_.size() ? points_[next_point_].offset : UINT32_MAX;
   watch();
-  return true;
+  return is_reached_ || i.mnemonic == k_padding;
 }
 
 bool CodeMarker::arrive_at(Point& point) {
@@ -191,7 +177,7 @@ bool CodeMarker::arrive_at(Point& point) {
   const bool is_led_to = is_reached_ || point.state != k_none;
   if (point.offset == 0 || point.declared || point.called || (point.hinted && !is_led_to)) {
     // A call before another procedure does not return.
-    if ((is_reached_ && !is_behind_call_) || point.state != k_none) return false;
+    if ((is_reached_ && call_end_ != end_) || point.state != k_none) return false;
     if (!begin_procedure(point.offset, point.name)) return false;
     depends_on_ = 0;
   } else if (procedures_.empty() || (point.state != k_none && point.procedure != procedures_.size())) {
@@ -218,7 +204,7 @@ bool CodeMarker::arrive_at(Point& point) {
 }
 
 bool CodeMarker::begin_procedure(std::uint32_t offset, std::string_view name) {
-  if (!procedures_.empty()) procedures_.back().end = reached_end_;
+  if (!procedures_.empty()) procedures_.back().end = is_reached_ ? end_ : reached_end_;
   procedures_.emplace_back(name, offset);
   begin_ = offset;
   frame_ = PlainFrame(arch::x86_64, abi_preserved(arch::x86_64));
@@ -245,36 +231,44 @@ std::size_t CodeMarker::labelled_state() {
 
 /// Most instructions do nothing to a frame but to change registers that were saved, or that callers do not rely on.
 /// The first word of each operand is taken for that of a register or base at first.
-bool CodeMarker::is_quiet(const TraceRecorder::Recorded& i) {
+inline bool CodeMarker::is_quiet(const TraceRecorder::Recorded& i) {
   if (i.is_translated()) return false;
-  if (i.mnemonic == Inst::kIdLea && v::memory_operand(i.kept[1]).label != k_no_label) return false;
-  const RegSet implicit = implicit_[i.mnemonic];
   const auto first_word = [&](std::size_t operand) { return k_general_sets[i.kept[operand].id() & 15]; };
-  if (((implicit | first_word(0) | first_word(1) | first_word(2)) & watched_) == 0) return true;
+  const RegSet named = implicit_[i.mnemonic] | first_word(0) | first_word(1) | first_word(2);
+  if ((named & watched_) != 0 && !changes_free_registers(i)) return false;
+  return i.mnemonic != Inst::kIdLea || v::memory_operand(i.kept[1]).label == k_no_label;
+}
+
+bool CodeMarker::changes_free_registers(const TraceRecorder::Recorded& i) {
+  const RegSet implicit = implicit_[i.mnemonic];
   if (has(implicit, arch::x86_64.sp)) return false;
   NamedRegisters named;
   for (const ::asmjit::Operand_& op : i.kept) add_general(op, named);
   const RegSet changed = named.operands | implicit;
   if (((named.bases & frame_.addresses()) | (changed & frame_.relied_on())) != 0) return false;
   frame_.change(changed);
-  watch();
-  return true;
+  return watch(), true;
 }
 
 bool CodeMarker::execute(const TraceRecorder::Recorded& i) {
-  is_behind_call_ = false;
+  if (i.mnemonic == k_padding) return call_end_ = call_end_ == i.begin ? i.end : call_end_, true;
   const std::int32_t when = time_before(i.end);
-  const bool pushes = i.mnemonic == Inst::kIdPush;
-  if ((pushes || i.mnemonic == Inst::kIdPop) && is_gp64(i.kept[0]) && !i.is_translated()) {
+  const RegSet implicit = i.is_translated() ? 0 : implicit_[i.mnemonic];
+  const bool may_flow = has(implicit, arch::x86_64.sp), pushes = i.mnemonic == Inst::kIdPush;
+  if (may_flow && (pushes || i.mnemonic == Inst::kIdPop) && is_gp64(i.kept[0])) {
     const RegNum reg = dwarf_of(i.kept[0].id());
     return (pushes ? frame_.push(reg, when, marks()) : frame_.pop(reg, when, marks())) && moved(when);
   }
-  if (const auto by = added_to_sp(i)) return frame_.raise_sp(*by, when, marks()) && moved(when);
-  if (Effect flow; !i.is_translated() && flow_effect(i.mnemonic, i.kept, flow)) return leave(flow, i.end);
-  const std::span<const Effect> effects = recorder_.effects_of(i);
+  Effect one;
+  if (may_flow && flow_effect(i.mnemonic, implicit, i.kept, one)) return leave(one, i.end);
+  const bool is_sum = !may_flow && !i.is_translated() && sum_effect(i.mnemonic, i.kept, one);
+  if (is_sum && one.reg == arch::x86_64.sp && one.base == one.reg && one.kind == Effect::Kind::copy)
+    return frame_.raise_sp(one.value, when, marks()) && moved(when);
+  const std::span<const Effect> effects = is_sum ? std::span<const Effect>(&one, 1) : recorder_.effects_of(i);
   if (effects.empty()) return true;
   const std::size_t before = marks().ops().size();
   if (!frame_.apply(effects, when, marks())) return false;
+  watch();
   if (marks().ops().size() != before && !moved(when)) return false;
   return leave(effects.back(), i.end);
 }
@@ -283,14 +277,16 @@ bool CodeMarker::execute(const TraceRecorder::Recorded& i) {
 bool CodeMarker::moved(std::int32_t when) {
   changed_at_ = when;
   state_ = k_none;
+  watch();
   return marks().ops().size() <= k_max_ops;
 }
 
 bool CodeMarker::leave(const Effect& e, std::uint32_t behind) {
+  reached_end_ = behind;
   using Kind = Effect::Kind;
   switch (e.kind) {
     case Kind::call:
-      is_behind_call_ = true;
+      call_end_ = behind;
       jumps_anywhere_ |= e.label == k_no_label && e.reg != k_no_reg;
       return e.label == k_no_label || call(e.label, behind);
     case Kind::branch:
