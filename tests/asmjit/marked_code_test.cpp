@@ -271,6 +271,31 @@ TEST(MarkedCode, KnowsNoLabelsThatCallsThroughRegistersMayReach) {
   }
 }
 
+/// A call before data or another procedure does not return, and padding behind it is the caller's. Padding behind a
+/// jump is nobody's.
+TEST(MarkedCode, EndsAtCallsThatDoNotReturn) {
+  for (const bool calls : {true, false})
+    for (const bool has_data : {true, false}) {
+      WrittenCode w;
+      if (calls)
+        w.a.call(rax);
+      else
+        w.a.ret();
+      const std::size_t behind = w.a.offset();
+      w.a.align(asmjit::AlignMode::kCode, 16);
+      const std::size_t padded = w.a.offset();
+      if (has_data) embed_u64(w.a, 1);
+      const std::size_t next = w.a.offset();
+      w.a.procedure();
+      w.a.ret();
+      const auto marked = derivation::mark_procedures(derivation::CodeWriters(w.code).only_record());
+      ASSERT_EQ(marked.size(), 2u);
+      EXPECT_EQ(marked.front().end, calls ? padded : behind);
+      EXPECT_EQ(marked.back().begin, next);
+      EXPECT_EQ(marked.back().end, w.a.offset());
+    }
+}
+
 TEST(MarkedCode, HasRightRowsOrNone) {
   constexpr std::size_t k_functions = 3000;
   std::mt19937 random(7);
