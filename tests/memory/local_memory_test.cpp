@@ -327,32 +327,45 @@ TEST(LocalMemory, ReadsWhatSanitizersPoison) {
 }
 
 #ifndef JITUNWIND_TEST_SANITIZED
-/// Returns an exit status: 1 for each readable address that is read, and 10 for each unreadable one.
-template <unsigned k_error, bool k_copies>
+/// Returns an exit status: 1 for each readable address that is read, and 10 for each unreadable one. The sandbox begins
+/// before the first read or, if `k_is_late`, behind some that the kernel answers.
+template <unsigned k_error, bool k_copies, bool k_is_late>
 void read_in_a_sandbox() {
   const Pages pages("w-");
-  std::vector<unsigned> calls{SYS_rt_sigprocmask};
-  if (!k_copies) calls.push_back(SYS_process_vm_readv);
-  if (!test::refuse(calls, k_error)) ::_exit(9);
   const LocalMemory memory;
   int found = 0;
-  for (int i = 0; i < 2; ++i) {
+  const auto read_both = [&] {
     std::array<std::byte, 8> into;
     MemoryWindow window;
     found += memory.read(pages.at(0), into, window) == into.size() ? 1 : 0;
     found += memory.read(pages.at(k_local_page), into, window) != 0 ? 10 : 0;
+  };
+  if (k_is_late) {
+    for (int i = 0; i < 2; ++i) read_both();
+    if (found != 2) ::_exit(8);
   }
+  std::vector<unsigned> calls{SYS_rt_sigprocmask};
+  if (!k_copies) calls.push_back(SYS_process_vm_readv);
+  if (!test::refuse(calls, k_error)) ::_exit(9);
+  found = 0;
+  for (int i = 0; i < 2; ++i) read_both();
   ::_exit(found);
 }
 
+/// With 0 the sandbox lets each call succeed without a meaning.
+template <bool k_copies, bool k_is_late>
+constexpr std::array k_sandboxes{
+    &read_in_a_sandbox<EINVAL, k_copies, k_is_late>, &read_in_a_sandbox<EPERM, k_copies, k_is_late>,
+    &read_in_a_sandbox<EFAULT, k_copies, k_is_late>, &read_in_a_sandbox<0, k_copies, k_is_late>};
+
 TEST(LocalMemory, IsReadByCopiesWhereASandboxAnswersForTheKernel) {
-  for (auto* const child : {&read_in_a_sandbox<EINVAL, true>, &read_in_a_sandbox<EPERM, true>})
-    EXPECT_EXIT(child(), testing::ExitedWithCode(2), "");
+  for (auto* const child : k_sandboxes<true, false>) EXPECT_EXIT(child(), testing::ExitedWithCode(2), "");
+  for (auto* const child : k_sandboxes<true, true>) EXPECT_EXIT(child(), testing::ExitedWithCode(2), "");
 }
 
 TEST(LocalMemory, IsUnreadableWhereASandboxRefusesCopiesToo) {
-  for (auto* const child : {&read_in_a_sandbox<EINVAL, false>, &read_in_a_sandbox<EPERM, false>})
-    EXPECT_EXIT(child(), testing::ExitedWithCode(0), "");
+  for (auto* const child : k_sandboxes<false, false>) EXPECT_EXIT(child(), testing::ExitedWithCode(0), "");
+  for (auto* const child : k_sandboxes<false, true>) EXPECT_EXIT(child(), testing::ExitedWithCode(0), "");
 }
 #endif
 
