@@ -54,11 +54,6 @@ int errno_of_mask(Addr at) noexcept {
   return result == -1 ? errno : 0;
 }
 
-bool is_readable_by_copy(Addr at) noexcept {
-  std::array<std::byte, k_kernel_sigset_size> copy;
-  return copy_at_once(at, copy) == long{copy.size()};
-}
-
 /// Whether probes by signal masks are reliable. If not, pages are probed by copies, which cost more.
 constinit std::atomic<bool> masks_tell{true};
 
@@ -97,7 +92,8 @@ constinit std::atomic<bool> masks_come_first{false};
     if (error != 0) return error == EINVAL;
     masks_tell.store(false, std::memory_order_relaxed);
   }
-  return is_readable_by_copy(at);
+  std::array<std::byte, k_kernel_sigset_size> copy;
+  return copy_at_once(at, copy) == long{copy.size()};
 }
 
 /// Clears a gap in the stack that has become readable, so that the stack can be learned.
@@ -107,16 +103,10 @@ void close_gap(AddrRange readable) noexcept {
     gap.store(0, std::memory_order_relaxed);
 }
 
-[[gnu::hot]] inline bool is_readable_page(Addr page) noexcept {
-  if (!is_readable_mask(page)) return false;
-  close_gap({page, page + k_page_size});
-  return true;
-}
-
-/// Probes this page and the next by one call: the mask lies on both.
-[[gnu::hot]] bool are_readable_pages(Addr page) noexcept {
-  if (!is_readable_mask(page + k_page_size - k_kernel_sigset_size / 2)) return false;
-  close_gap({page, page + 2 * k_page_size});
+/// Probes one page, or by the same call this one and the next: the mask lies on both.
+[[gnu::hot]] bool are_readable(Addr page, Addr pages) noexcept {
+  if (!is_readable_mask(pages == 1 ? page : page + k_page_size - k_kernel_sigset_size / 2)) return false;
+  close_gap({page, page + pages * k_page_size});
   return true;
 }
 
@@ -160,11 +150,11 @@ void go_on_at(MemoryWindow& window, AddrRange pages) noexcept {
     window.has_tried_mask = true;
   }
   // The known stack only predicts where a walk upwards is likely to continue.
-  if (is_on_stack && page >= window.proven.end && stack.contains(page + k_page_size) && are_readable_pages(page)) {
+  if (is_on_stack && page >= window.proven.end && stack.contains(page + k_page_size) && are_readable(page, 2)) {
     go_on_at(window, {page, page + 2 * k_page_size});
     return true;
   }
-  if (is_readable_page(page)) {
+  if (are_readable(page, 1)) {
     keep_proven(window, page);
     return true;
   }
@@ -218,8 +208,8 @@ bool are_mapped(Addr first, Addr last) noexcept {
 
 [[gnu::hot]] Addr first_unreadable_page(Addr page, Addr end) noexcept {
   if (page < end) try_mask();
-  while (page < end && end - page >= 2 * k_page_size && are_readable_pages(page)) page += 2 * k_page_size;
-  while (page < end && is_readable_page(page)) page += k_page_size;
+  while (page < end && end - page >= 2 * k_page_size && are_readable(page, 2)) page += 2 * k_page_size;
+  while (page < end && are_readable(page, 1)) page += k_page_size;
   return page;
 }
 

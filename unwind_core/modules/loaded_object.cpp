@@ -163,8 +163,7 @@ class Collection {
     const LoadedObject loaded = listed_object(info);
     Module module;
     if (text != 0 && read_module(loaded, text, module)) {
-      MemoryWindow window;
-      keep_build_id(build_id_of(loaded, module.range.begin, window), module);
+      keep_build_id(build_id_of(loaded, module.range.begin, window_), module);
       object.module = module;
     }
     read_names(object, info);
@@ -229,6 +228,7 @@ class Collection {
   }
 
   Block memory_;
+  MemoryWindow window_;
   Lasting* lasting_ = nullptr;  // also those of which the needed ones are to be marked
   Object* objects_ = nullptr;
   std::size_t most_ = 0;

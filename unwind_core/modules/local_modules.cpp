@@ -41,11 +41,6 @@ int ask_one(dl_phdr_info* info, std::size_t, void* argument) noexcept {
   return read_module(listed_object(*info), search.at, *search.out) ? 1 : 0;
 }
 
-bool find_by_iteration(PhdrIteration iterate, Addr at, Module& out) noexcept {
-  Search search{at, &out};
-  return iterate(&ask_one, &search) == 1;
-}
-
 struct PathSearch {
   Addr at;
   std::span<char> into;
@@ -171,7 +166,7 @@ constexpr std::uint64_t k_build_id_note = std::uint64_t{0x00554e47} << 32 | NT_G
     out = module_of(key, parts);
     identity = parts.identity.from(key.map_begin);
   } else if (!look_at(found, key, at, out, identity)) {
-    return find_by_iteration(&::dl_iterate_phdr, at, out);
+    return find_module_by(&::dl_iterate_phdr, at, out);
   }
   out.version = content_version(key, identity);
   out.path = path_of(found.dlfo_link_map->l_name);
@@ -184,7 +179,7 @@ bool find_copied(Addr at, Module& out) noexcept {
   dl_find_object found;
   if (!find_object(at, found)) return false;
   if (copy_module(reinterpret_cast<std::uintptr_t>(found.dlfo_map_start), at, out)) return true;
-  return find_object(at, found) && find_by_iteration(&::dl_iterate_phdr, at, out);
+  return find_object(at, found) && find_module_by(&::dl_iterate_phdr, at, out);
 }
 
 /// Gives `use` the string at `at` piece by piece. False: it cannot be read, or has no end that a path could have.
@@ -264,8 +259,8 @@ bool version_by_dl_find_object(Addr at, ModuleVersion& out) noexcept {
   return true;
 }
 #else
-bool find_by_dl_find_object(Addr at, Module& out) noexcept { return find_by_iteration(&::dl_iterate_phdr, at, out); }
-bool find_copied(Addr at, Module& out) noexcept { return find_by_iteration(&::dl_iterate_phdr, at, out); }
+bool find_by_dl_find_object(Addr at, Module& out) noexcept { return find_module_by(&::dl_iterate_phdr, at, out); }
+bool find_copied(Addr at, Module& out) noexcept { return find_module_by(&::dl_iterate_phdr, at, out); }
 std::size_t copy_path_by_dl_find_object(Addr, std::span<char>) noexcept { return 0; }
 bool version_by_dl_find_object(Addr, ModuleVersion& out) noexcept {
   out = {};
@@ -280,7 +275,8 @@ bool find_module(Addr at, Module& out) noexcept {
 }
 
 bool find_module_by(PhdrIteration iterate, Addr at, Module& out) noexcept {
-  return find_by_iteration(iterate, at, out);
+  Search search{at, &out};
+  return iterate(&ask_one, &search) == 1;
 }
 
 bool find_copied_module(Addr at, Module& out) noexcept {
