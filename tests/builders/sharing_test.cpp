@@ -134,7 +134,7 @@ TEST(FrameShapes, SurviveForkWhileAnotherThreadIsBuilding) {
   for (int i = 0; i < 50; ++i) {
     const pid_t child = fork();
     if (child == 0) {
-      alarm(10);  // a lock that the other thread held would be held for ever
+      alarm(60);  // a lock that the other thread held would be held for ever
       _exit(framed(8).build() ? 0 : 1);
     }
     int status = -1;

@@ -70,7 +70,7 @@ TEST(IttAgent, HearsOfManyThreadsAndInForkedChildren) {
   for (int i = 0; i < 60 && status == 0; ++i) {
     const pid_t child = allocating.fork();
     if (child == 0) {
-      ::alarm(5);
+      ::alarm(60);
       for (std::uint32_t method = 0; method < 10; ++method) tell(method);
       ::_exit(RegisteredCode().name_at(0x5'0000'0004) == "jitted" ? 0 : 1);
     }

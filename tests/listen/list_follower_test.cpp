@@ -284,7 +284,7 @@ TEST(ListsOfAForkedChild, KeepNoLockOfTheDynamicLinker) {
   for (int i = 0; i < 100; ++i) {
     const pid_t child = ::fork();
     if (child == 0) {
-      ::alarm(5);
+      ::alarm(60);
       ::dl_iterate_phdr([](dl_phdr_info*, std::size_t, void*) { return 0; }, nullptr);
       ::_exit(0);
     }
