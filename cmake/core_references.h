@@ -16,3 +16,8 @@ __asm__(
 #ifdef __cplusplus
 #define __throw_out_of_range_fmt jitunwind_out_of_range
 #endif
+
+// Assertions of the standard library call a function of the run-time library. Distributions turn them on for all
+// packages, and gcc 15 and newer do in builds without optimisation.
+#undef _GLIBCXX_ASSERTIONS
+#define _GLIBCXX_NO_ASSERTIONS 1

@@ -137,6 +137,7 @@ TEST(DropIn, DescriptorThatTwoThreadsRegisterAtOnceIsRegisteredOnce) {
   EXPECT_EQ(output_of(k_path + REGISTERING_PROGRAM), "0 times not registered once\n0 listed in the end\n");
 }
 
+#ifdef OTHERS_PROGRAM
 /// Numbers are those of DWARF 5, 7.6, figures C.1 and C.2 among them.
 TEST(DropIn, TheOtherFunctionsAreThoseOfLibunwind) {
   const std::string expected = output_of(OTHERS_PROGRAM);
@@ -151,6 +152,7 @@ TEST(DropIn, OtherNamesOfTheExceptionAbiThrowAsOnLibunwind) {
   EXPECT_EQ(expected, "walked 5\nmain\ndestructor\ncaught\ncleaned up\n");
   EXPECT_EQ(output_of(k_path + EXCEPTION_PROGRAM), expected);
 }
+#endif
 
 }  // namespace
 }  // namespace jitunwind::test

@@ -318,6 +318,17 @@ TEST(A64Instructions, OfLibrariesAreWhatLlvmSays) {
   EXPECT_LT(comparison.careful, comparison.instructions / 10'000);
 }
 
+/// LLVM knows FEAT_FPRCVT from release 20 on. The same operation with another mode of rounding writes an X register.
+TEST(A64Instructions, ConvertBetweenVectorRegisters) {
+  const auto written_by = [](std::uint32_t word) {
+    return written(arch::aarch64.read_instruction(std::as_bytes(std::span(&word, 1)), 0x40'0000));
+  };
+  constexpr RegNum k_d10 = 74, k_d15 = 79;
+  EXPECT_EQ(written_by(0x9e35'03af), bit(k_d15));  // fcvtmu d15, s29
+  EXPECT_EQ(written_by(0x9e3d'03ea), bit(k_d10));  // ucvtf d10, d31
+  EXPECT_EQ(written_by(0x9e25'03fd), bit(k_fp));   // fcvtau x29, s31
+}
+
 TEST(A64Instructions, OfRandomWordsAreWhatLlvmSays) {
   std::mt19937 random(17);
   Comparison comparison;

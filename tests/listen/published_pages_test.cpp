@@ -236,7 +236,7 @@ TEST(PublishedPages, SharedPagesAreSharedWithLaterChildren) {
 /// Debuggers write so, and programs that call the kernel themselves.
 void write_by_kernel(const JitPages& pages, unsigned number) {
   const int memory = ::open("/proc/self/mem", O_RDWR);
-  std::array<std::byte, sizeof NumberCode::k_bytes> code;
+  alignas(unsigned) std::array<std::byte, sizeof NumberCode::k_bytes> code;
   std::memcpy(code.data(), NumberCode::k_bytes, code.size());
   NumberCode::patch(code.data(), number);
   EXPECT_EQ(::pwrite(memory, code.data(), code.size(), static_cast<off_t>(pages.address())), ssize_t{code.size()});

@@ -46,6 +46,12 @@ TEST(CoreLibrary, NeedsTheCLibraryAlone) {
     EXPECT_TRUE(matches(name, of_c)) << name;
 }
 
+TEST(CoreLibrary, AssertsNothingByTheRuntimeLibraryOfCpp) {
+  const std::string needed = output_of("nm -u '" JITUNWIND_ASSERTING_CORE_OBJECT "'");
+  EXPECT_NE(needed.find("jitunwind"), std::string::npos) << needed;
+  EXPECT_EQ(needed.find("assert"), std::string::npos) << needed;
+}
+
 /// A program without them is whole: they are compared with null, or only data refers to them.
 TEST(CoreLibrary, WeakReferencesAreKnown) {
   const Pattern known(

@@ -166,7 +166,9 @@ MachineInstruction with_vector(Word word) {
   const unsigned to = word.field(0, 5), operation = word.field(16, 3);
   const bool compares = word.is(0xff20'fc00, 0x1e20'2000) || word.is(0xff20'0c00, 0x1e20'0400);
   if (compares) return that_writes(0);
-  const bool converts = word.is(0x7f20'fc00, 0x1e20'0000) && operation != 2 && operation != 3 && operation != 7;
+  // A bit for each mode of rounding and operation. Others are unallocated, or write a vector register (FEAT_FPRCVT).
+  constexpr std::uint32_t k_to_general = 0x4303'4373;
+  const bool converts = word.is(0x7f20'fc00, 0x1e20'0000) && (k_to_general >> word.field(16, 5) & 1) != 0;
   const bool converts_fixed = word.is(0x7f20'0000, 0x1e00'0000) && operation < 2;
   const bool moves = word.is(0xbfe0'fc00, 0x0e00'2c00) || word.is(0xbfe0'fc00, 0x0e00'3c00);
   const bool writes_general = converts || converts_fixed || moves;

@@ -36,17 +36,19 @@ struct Linked {
 constexpr bool k_always = true;
 constexpr bool k_not_sanitized = !MATRIX_SANITIZED;
 constexpr bool k_with_libcxx = MATRIX_HAS_LIBCXX;
+constexpr bool k_with_llvm = MATRIX_HAS_LLVM;
 constexpr Linked k_all_programs[]{
     {k_always, "libgcc_libstdcxx", "libgcc_s", "libstdc++", "libgcc_s.so.1", "libstdc++.so.6", "interposed"},
     {k_always, "own_libstdcxx", "own", "libstdc++", "libjitunwind-eh.so.1", "libstdc++.so.6", "own runtime"},
-    {k_always, "llvm_libstdcxx", "LLVM", "libstdc++", "libunwind.so.1", "libstdc++.so.6", "registered FDEs"},
+    {k_with_llvm, "llvm_libstdcxx", "LLVM", "libstdc++", "libunwind.so.1", "libstdc++.so.6", "registered FDEs"},
     {k_not_sanitized, "static_libstdcxx", "static libgcc", "libstdc++", "", "", "interposed"},
     {k_not_sanitized, "whole_libstdcxx", "-static", "libstdc++", "", "", "interposed"},
     {k_not_sanitized, "own_whole_libstdcxx", "own -static", "libstdc++", "", "", "own runtime"},
     // Debian's -lc++ names libunwind.so.1, which is then bound before libgcc_s, unless that is named first.
     {k_with_libcxx, "libgcc_libcxx", "libgcc_s", "libc++", "libgcc_s.so.1", "libc++abi.so.1", "interposed"},
     {k_with_libcxx, "own_libcxx", "own", "libc++", "libjitunwind-eh.so.1", "libc++abi.so.1", "own runtime"},
-    {k_with_libcxx, "llvm_libcxx", "LLVM", "libc++", "libunwind.so.1", "libc++abi.so.1", "registered FDEs"},
+    {k_with_libcxx && k_with_llvm, "llvm_libcxx", "LLVM", "libc++", "libunwind.so.1", "libc++abi.so.1",
+     "registered FDEs"},
     {k_with_libcxx, "static_libcxx", "static libgcc", "libc++", "", "", "interposed"},
 };
 
