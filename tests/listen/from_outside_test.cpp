@@ -298,7 +298,7 @@ std::vector<Case> cases() {
 #endif
 #ifdef PHP
   all.push_back({"php", PHP " -d opcache.jit_debug=0x100 -r 'echo 1; fflush(STDOUT); include \"" ENGINE_WORK_PHP "\";'",
-                 "JIT$work", 1});
+                 "JIT$work", PHP_LINES});
 #endif
   return all;
 }
