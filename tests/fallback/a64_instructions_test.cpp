@@ -318,7 +318,7 @@ TEST(A64Instructions, OfLibrariesAreWhatLlvmSays) {
   EXPECT_LT(comparison.careful, comparison.instructions / 10'000);
 }
 
-/// LLVM knows FEAT_FPRCVT from release 20 on. The same operation with another mode of rounding writes an X register.
+/// LLVM knows those of FEAT_FPRCVT since release 20. Another mode of rounding makes an X register the result.
 TEST(A64Instructions, ConvertBetweenVectorRegisters) {
   const auto written_by = [](std::uint32_t word) {
     return written(arch::aarch64.read_instruction(std::as_bytes(std::span(&word, 1)), 0x40'0000));

@@ -352,7 +352,7 @@ void read_in_a_sandbox() {
   ::_exit(found);
 }
 
-/// With 0 the sandbox lets each call succeed without a meaning.
+/// A sandbox of 0 lets each call succeed without a meaning.
 template <bool k_copies, bool k_is_late>
 constexpr std::array k_sandboxes{
     &read_in_a_sandbox<EINVAL, k_copies, k_is_late>, &read_in_a_sandbox<EPERM, k_copies, k_is_late>,
@@ -361,6 +361,18 @@ constexpr std::array k_sandboxes{
 TEST(LocalMemory, IsReadByCopiesWhereASandboxAnswersForTheKernel) {
   for (auto* const child : k_sandboxes<true, false>) EXPECT_EXIT(child(), testing::ExitedWithCode(2), "");
   for (auto* const child : k_sandboxes<true, true>) EXPECT_EXIT(child(), testing::ExitedWithCode(2), "");
+}
+
+/// A null pointer is no mask: page 0 is read by a copy, and other pages are probed by masks still.
+TEST(LocalMemory, IsProbedByMasksBehindAReadOfPageZero) {
+  const auto child = [] {
+    const Pages pages("w-");
+    std::array<std::byte, 8> into;
+    if (read(0, into) != 0) ::_exit(7);
+    if (!test::refuse({SYS_process_vm_readv}, EPERM)) ::_exit(9);
+    ::_exit(read(pages.at(0), into) == into.size() ? 0 : 1);
+  };
+  EXPECT_EXIT(child(), testing::ExitedWithCode(0), "");
 }
 
 TEST(LocalMemory, IsUnreadableWhereASandboxRefusesCopiesToo) {

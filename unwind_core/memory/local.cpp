@@ -72,22 +72,21 @@ constinit std::atomic<bool> masks_come_first{false};
 
 /// A sandbox may answer in the kernel's place with the same error for every call, from any moment on (seccomp(2),
 /// SECCOMP_RET_ERRNO). The kernel lets a call without a mask succeed. The first check of all probes an address of the
-/// kernel in place of that, which nobody can read: the lowest such address of x86-64, and with 32 bits the last page.
-/// That takes the kernel six times as long, because it handles a fault.
+/// kernel, too, which nobody can read: the lowest such address of x86-64, and with 32 bits the last page. That takes
+/// the kernel six times as long, because it handles a fault.
 [[gnu::hot]] void try_mask() noexcept {
   constexpr Addr k_of_kernel = sizeof(void*) == 8 ? ~Addr{0} << 47 : Addr{0xffff'f000};
-  constexpr Addr k_no_mask = 0;
   const ErrnoKeeper keeper;
   if (!masks_tell.load(std::memory_order_relaxed)) return;
-  const bool tells = masks_come_first.load(std::memory_order_relaxed) ? errno_of_mask(k_no_mask) == 0
-                                                                      : errno_of_mask(k_of_kernel) == EFAULT;
+  const bool come_first = masks_come_first.load(std::memory_order_relaxed) || errno_of_mask(k_of_kernel) == EFAULT;
+  const bool tells = come_first && errno_of_mask(0) == 0;
   (tells ? masks_come_first : masks_tell).store(tells, std::memory_order_relaxed);
 }
 
-/// A probe succeeds only where a sandbox answers it.
+/// A probe succeeds only where a sandbox answers it. A null pointer is no mask.
 [[gnu::hot]] bool is_readable_mask(Addr at) noexcept {
   const ErrnoKeeper keeper;
-  if (masks_tell.load(std::memory_order_relaxed)) {
+  if (at != 0 && masks_tell.load(std::memory_order_relaxed)) {
     const int error = errno_of_mask(at);
     if (error != 0) return error == EINVAL;
     masks_tell.store(false, std::memory_order_relaxed);
