@@ -17,22 +17,28 @@ function(jitunwind_write_not_tested)
 endfunction()
 
 # jitunwind_find_perf(event what): sets jitunwind_perf to perf if this machine lets it record the event. Otherwise it is
-# empty, and `what` is listed as not tested.
+# empty, and `what` is listed as not tested. Sets jitunwind_perf_follows_files to whether this perf finds callers through
+# files whose first segment is not at their begin: those that it makes of a dump, and published pages. libunwind does,
+# libdw does not.
 function(jitunwind_find_perf event what)
   find_program(JITUNWIND_PERF_PROGRAM perf)
   set(jitunwind_perf "")
+  set(options "")
   if(JITUNWIND_PERF_PROGRAM)
     execute_process(COMMAND ${JITUNWIND_PERF_PROGRAM} record -e ${event} --call-graph dwarf
                             -o ${CMAKE_CURRENT_BINARY_DIR}/perf.data true
                     RESULT_VARIABLE status OUTPUT_QUIET ERROR_QUIET)
     if(status EQUAL 0)
       set(jitunwind_perf ${JITUNWIND_PERF_PROGRAM})
+      execute_process(COMMAND ${jitunwind_perf} version --build-options OUTPUT_VARIABLE options ERROR_QUIET)
     endif()
   endif()
   if(NOT jitunwind_perf)
     jitunwind_not_tested("${what}" "perf was not found or may not record (Debian: linux-perf)")
   endif()
   set(jitunwind_perf "${jitunwind_perf}" PARENT_SCOPE)
+  string(REGEX MATCH "libunwind: \\[ on" follows "${options}")
+  set(jitunwind_perf_follows_files "${follows}" PARENT_SCOPE)
 endfunction()
 
 # jitunwind_find_unshare(what options...): sets jitunwind_unshare to the command of util-linux, with these options, that
