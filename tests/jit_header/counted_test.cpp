@@ -15,8 +15,11 @@ double of_one(const std::string& environment, const std::string& work) {
 
 TEST(JitHeaderCosts, ThreeInstructionsWithoutTheLibrary) {
   const double nothing = of_one("JITUNWIND=0", "nothing");
-  for (const char* work : {"wanted", "announce", "take_back", "moved", "forget", "allocate", "commit", "release"})
-    EXPECT_NEAR(of_one("JITUNWIND=0", work) - nothing, 3, 0.2) << work;
+  for (const char* work : {"wanted", "announce", "take_back", "moved", "forget", "allocate", "commit", "release"}) {
+    const double each = of_one("JITUNWIND=0", work) - nothing;
+    EXPECT_GT(each, 1.8) << work;  // gcc 16 compares in memory
+    EXPECT_LT(each, 3.2) << work;
+  }
 }
 
 TEST(JitHeaderCosts, LittleMoreThanTheInterface) {
