@@ -363,8 +363,8 @@ TEST(LocalMemory, IsReadByCopiesWhereASandboxAnswersForTheKernel) {
   for (auto* const child : k_sandboxes<true, true>) EXPECT_EXIT(child(), testing::ExitedWithCode(2), "");
 }
 
-/// A null pointer is no mask: page 0 is read by a copy, and other pages are probed by masks still.
-TEST(LocalMemory, IsProbedByMasksBehindAReadOfPageZero) {
+/// A null pointer is no mask: page 0 is read by a copy before that, and other pages are probed by masks still.
+TEST(LocalMemory, IsProbedByMasksWhereASandboxRefusesCopies) {
   const auto child = [] {
     const Pages pages("w-");
     std::array<std::byte, 8> into;
